@@ -1,7 +1,13 @@
 package quota
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,82 +22,455 @@ var (
 	ErrDemand    = errors.New("demand must have positive amounts")
 )
 
-// Cohort is a pool of capacity, the shares that live on it, and their jobs.
-type Cohort struct{}
+// Cohort is a pool of capacity, the shares that live on it, and their jobs. It
+// is not safe for concurrent use.
+type Cohort struct {
+	policy Policy
+	unitOf map[Unit]int
+	pools  []pool // by unit
+	shares map[string]*share
+	list   []*share // the same, in no order that matters
+	jobs   map[JobID]*entry
+	shapes map[string]*shape
+	refs   map[*shape]int // jobs that have it
+
+	backoff heap[*entry]
+
+	// Every share with a waiting head is in one stage (see pass.go).
+	entitled heap[*share]
+	borrow   heap[*share]
+	inShare  heap[*share]
+	blocked  []*share
+	dirty    []*share // to be classified again
+	hopeful  []*share // blocked, but for a choice of victims that time may change
+	claiming []*share // with a nominated head
+	parking  []*share // whose head may have become, or ceased to be, parked
+
+	exposed bool  // a share uses more beyond its nominal: there may be new victims
+	eased   []int // units in which more is to be had than when heads were blocked
+}
+
+// share is a Share as the cohort keeps it.
+type share struct {
+	def     Share
+	units   []holdings // by unit
+	lines   heap[*line]
+	lineOf  map[*shape]*line
+	holders []*entry
+	resting int // jobs in backoff
+
+	stage     stage
+	at        int // in the stage's heap or slice
+	full      fraction
+	wants     bool   // blocked: new victims may help
+	nominated *entry // its head, while it claims
+	granting  Ground // on which the nominated head claims
+	parked    *entry // the head that was last told that it can never fit
+	text      string // and what it was told
+	listed    bool   // in Cohort.parking
+}
 
 // NewCohort returns a cohort without capacity, shares and jobs.
-func NewCohort(p Policy) *Cohort { return &Cohort{} }
+func NewCohort(p Policy) *Cohort {
+	c := &Cohort{
+		policy: p,
+		unitOf: map[Unit]int{},
+		shares: map[string]*share{},
+		jobs:   map[JobID]*entry{},
+		shapes: map[string]*shape{},
+		refs:   map[*shape]int{},
+	}
+	c.backoff = heap[*entry]{
+		before: func(a, b *entry) bool {
+			return a.notBefore < b.notBefore || a.notBefore == b.notBefore && a.id < b.id
+		},
+		place: func(e *entry, at int) { e.at = int32(at) },
+	}
+	place := func(s *share, at int) { s.at = at }
+	c.entitled = heap[*share]{before: (*share).emptier, place: place}
+	c.borrow = heap[*share]{before: (*share).longerWaiting, place: place}
+	c.inShare = heap[*share]{before: (*share).longerWaiting, place: place}
+	return c
+}
 
 // SetPolicy changes how the cohort is governed, from the next pass on.
-func (c *Cohort) SetPolicy(p Policy) {}
+func (c *Cohort) SetPolicy(p Policy) {
+	c.policy = p
+	c.touchAll()
+}
 
 // SetCapacity sets the pool's capacity per unit; a unit not named has none.
 // Lowering it preempts nothing; it stops new grants (I1).
-func (c *Cohort) SetCapacity(capacity Amounts) {}
+func (c *Cohort) SetCapacity(capacity Amounts) {
+	c.learn(capacity)
+	for i := range c.pools {
+		c.pools[i].capacity = max(0, capacity[c.pools[i].unit])
+	}
+	c.touchAll()
+}
 
 // SetShare creates the share or changes it, its jobs staying as they are.
-func (c *Cohort) SetShare(s Share) {}
+func (c *Cohort) SetShare(def Share) {
+	def.Nominal = positive(def.Nominal)
+	def.LendLimits = maps.Clone(def.LendLimits)
+	def.BorrowLimits = maps.Clone(def.BorrowLimits)
+	c.learn(def.Nominal)
+	s, ok := c.shares[def.Name]
+	if !ok {
+		s = &share{
+			units:  make([]holdings, len(c.pools)),
+			lineOf: map[*shape]*line{},
+			lines: heap[*line]{
+				before: func(a, b *line) bool { return a.jobs.first().ahead(b.jobs.first()) },
+				place:  func(l *line, at int) { l.at = at },
+			},
+		}
+		c.shares[def.Name] = s
+		c.list = append(c.list, s)
+	}
+	s.def = def
+	for i := range c.pools {
+		c.declare(s, i)
+	}
+	c.touchAll()
+}
 
-// RemoveShare removes a share. ErrHolds: it still has jobs.
-func (c *Cohort) RemoveShare(name string) error { return nil }
+// RemoveShare removes a share. It returns ErrNoShare, or ErrHolds while the
+// share still has jobs, waiting ones included.
+func (c *Cohort) RemoveShare(name string) error {
+	s, ok := c.shares[name]
+	if !ok {
+		return fmt.Errorf("remove share %q: %w", name, ErrNoShare)
+	}
+	if waiting, holding := c.Counts(name); waiting+holding > 0 {
+		return fmt.Errorf("remove share %q with %d jobs: %w", name, waiting+holding, ErrHolds)
+	}
+	c.release(s)
+	s.def = Share{Name: name}
+	for i := range c.pools {
+		c.declare(s, i)
+	}
+	c.unstage(s)
+	gone := func(other *share) bool { return other == s }
+	for _, list := range []*[]*share{&c.list, &c.dirty, &c.hopeful, &c.claiming, &c.parking} {
+		*list = slices.DeleteFunc(*list, gone)
+	}
+	delete(c.shares, name)
+	c.touchAll()
+	return nil
+}
 
 // Add adds a waiting job. It returns ErrNoShare, ErrJobExists or ErrDemand.
-func (c *Cohort) Add(j Job) error { return nil }
+func (c *Cohort) Add(j Job) error {
+	e, err := c.admit(j)
+	if err != nil {
+		return fmt.Errorf("add job %d: %w", j.ID, err)
+	}
+	c.wait(e, nanos(j.NotBefore))
+	return nil
+}
 
 // Restore adds a job that holds capacity already, after a restart. It returns
 // ErrNoShare, ErrJobExists or ErrDemand, and never looks at limits.
-func (c *Cohort) Restore(j Job, h Holding) error { return nil }
+func (c *Cohort) Restore(j Job, h Holding) error {
+	e, err := c.admit(j)
+	if err != nil {
+		return fmt.Errorf("restore job %d: %w", j.ID, err)
+	}
+	c.hold(e, nanos(h.Since))
+	e.held.checkpoint = nanos(h.Checkpoint)
+	if h.Stopping != nil {
+		c.stop(e, *h.Stopping)
+	}
+	return nil
+}
 
-// SetPriority changes a job's priority, whether it waits or holds capacity.
-func (c *Cohort) SetPriority(id JobID, priority int32) error { return nil }
+// SetPriority changes a job's priority, whether it waits or holds capacity. It
+// returns ErrNoJob.
+func (c *Cohort) SetPriority(id JobID, priority int32) error {
+	e, ok := c.jobs[id]
+	if !ok {
+		return fmt.Errorf("set priority of job %d: %w", id, ErrNoJob)
+	}
+	s := e.share()
+	waits := e.held == nil && !e.resting
+	if waits {
+		s.leave(e)
+	}
+	e.priority = priority
+	if waits {
+		s.join(e)
+	}
+	c.touch(s)
+	return nil
+}
 
 // Checkpointed records when a job that holds capacity last completed a
-// checkpoint. It returns ErrWaits for one that does not.
-func (c *Cohort) Checkpointed(id JobID, at time.Time) error { return nil }
+// checkpoint. It returns ErrNoJob, or ErrWaits for a job that holds none.
+func (c *Cohort) Checkpointed(id JobID, at time.Time) error {
+	e, err := c.holder(id)
+	if err != nil {
+		return fmt.Errorf("checkpoint of job %d: %w", id, err)
+	}
+	e.held.checkpoint = max(e.held.checkpoint, nanos(at))
+	return nil
+}
 
 // Stop records that a job which holds capacity was told to stop for a reason
 // of its own: what it holds is on its way back. A job that was preempted
-// before keeps being on its way for whom it was preempted.
-func (c *Cohort) Stop(id JobID) error { return nil }
+// before keeps being on its way for whom it was preempted. It returns ErrNoJob
+// or ErrWaits.
+func (c *Cohort) Stop(id JobID) error {
+	e, err := c.holder(id)
+	if err != nil {
+		return fmt.Errorf("stop job %d: %w", id, err)
+	}
+	if e.held.stopping == nil {
+		c.stop(e, Preemption{Ground: Ended})
+	}
+	return nil
+}
 
 // Requeue takes back what the job holds and lets it wait again in its old
-// place, not before notBefore.
-func (c *Cohort) Requeue(id JobID, notBefore time.Time) error { return nil }
+// place, not before notBefore. It returns ErrNoJob or ErrWaits.
+func (c *Cohort) Requeue(id JobID, notBefore time.Time) error {
+	e, err := c.holder(id)
+	if err != nil {
+		return fmt.Errorf("requeue job %d: %w", id, err)
+	}
+	c.drop(e)
+	c.wait(e, nanos(notBefore))
+	return nil
+}
 
-// Remove forgets a job, and takes back what it holds.
-func (c *Cohort) Remove(id JobID) error { return nil }
-
-// Pass decides, at now, everything that can be decided (section 3), and
-// applies its decisions to the cohort: what it grants is held from now on, what
-// it preempts is stopping. A second pass at once decides nothing more.
-func (c *Cohort) Pass(now time.Time) []Decision { return nil }
+// Remove forgets a job, and takes back what it holds. It returns ErrNoJob.
+func (c *Cohort) Remove(id JobID) error {
+	e, ok := c.jobs[id]
+	if !ok {
+		return fmt.Errorf("remove job %d: %w", id, ErrNoJob)
+	}
+	if e.held != nil {
+		c.drop(e)
+	} else {
+		c.unwait(e)
+	}
+	delete(c.jobs, id)
+	d := e.line.shape
+	if c.refs[d]--; c.refs[d] == 0 {
+		delete(c.refs, d)
+		delete(c.shapes, c.key(d.needs))
+	}
+	return nil
+}
 
 // Wake returns when time alone will next change what a pass decides (a
 // backoff ends). ok is false when it will not.
-func (c *Cohort) Wake() (at time.Time, ok bool) { return time.Time{}, false }
-
-// Reason returns why a waiting job waits, as of the last pass; ok is false for
-// a job that does not wait.
-func (c *Cohort) Reason(id JobID) (r Reason, ok bool) { return Reason{}, false }
+func (c *Cohort) Wake() (at time.Time, ok bool) {
+	if c.backoff.len() == 0 {
+		return time.Time{}, false
+	}
+	return time.Unix(0, c.backoff.first().notBefore).UTC(), true
+}
 
 // Heads returns the first n waiting jobs of a share, in order: those in
 // backoff are left out.
-func (c *Cohort) Heads(share string, n int) []JobID { return nil }
-
-// Balance is what a share owns, uses, borrows, lends and has free in one unit.
-type Balance struct {
-	Unit     Unit
-	Nominal  int64
-	Usage    int64
-	Borrowed int64 // max(0, Usage − Nominal)
-	Lent     int64 // the part of the unused nominal that borrowers use
-	Free     int64 // the part of the unused nominal that nobody uses
-	Stopping int64 // the part of Usage that stopping jobs give back
+func (c *Cohort) Heads(share string, n int) []JobID {
+	s, ok := c.shares[share]
+	if !ok {
+		return nil
+	}
+	var first []*entry
+	for _, l := range s.lines.items {
+		first = append(first, l.jobs.firsts(n)...)
+	}
+	slices.SortFunc(first, byAhead)
+	ids := make([]JobID, 0, min(n, len(first)))
+	for _, e := range first[:min(n, len(first))] {
+		ids = append(ids, e.id)
+	}
+	return ids
 }
 
-// Balances returns a share's balance in every unit in which it has a nominal
-// or a usage, sorted by unit.
-func (c *Cohort) Balances(share string) []Balance { return nil }
+func byAhead(a, b *entry) int {
+	if a.ahead(b) {
+		return -1
+	}
+	return 1
+}
 
-// Counts returns how many jobs of a share wait (in backoff too) and how many hold capacity.
-func (c *Cohort) Counts(share string) (waiting, holding int) { return 0, 0 }
+// Counts returns how many jobs of a share wait (in backoff too) and how many
+// hold capacity.
+func (c *Cohort) Counts(share string) (waiting, holding int) {
+	s, ok := c.shares[share]
+	if !ok {
+		return 0, 0
+	}
+	waiting = s.resting
+	for _, l := range s.lines.items {
+		waiting += l.jobs.len()
+	}
+	return waiting, len(s.holders)
+}
+
+// admit makes the entry of a new job, not yet in any place.
+func (c *Cohort) admit(j Job) (*entry, error) {
+	s, ok := c.shares[j.Share]
+	if !ok {
+		return nil, fmt.Errorf("share %q: %w", j.Share, ErrNoShare)
+	}
+	if _, ok := c.jobs[j.ID]; ok {
+		return nil, ErrJobExists
+	}
+	d, err := c.shapeOf(j.Demand)
+	if err != nil {
+		return nil, err
+	}
+	l, ok := s.lineOf[d]
+	if !ok {
+		l = newLine(s, d)
+	}
+	e := &entry{
+		id: j.ID, created: nanos(j.Created), maxRuntime: int64(j.MaxRuntime),
+		line: l, priority: j.Priority, at: -1,
+	}
+	c.jobs[j.ID] = e
+	c.refs[d]++
+	return e, nil
+}
+
+func (c *Cohort) wait(e *entry, notBefore int64) {
+	s := e.share()
+	e.notBefore = notBefore
+	if notBefore > 0 {
+		e.resting = true
+		s.resting++
+		c.backoff.push(e)
+		return
+	}
+	s.join(e)
+	c.touch(s)
+}
+
+// unwait takes a waiting job out of its place.
+func (c *Cohort) unwait(e *entry) {
+	s := e.share()
+	if e.resting {
+		c.backoff.remove(int(e.at))
+		e.resting = false
+		s.resting--
+		return
+	}
+	if s.nominated == e {
+		c.release(s)
+	}
+	s.leave(e)
+	c.touch(s)
+}
+
+// hold books the demand of a job that is in no place as held.
+func (c *Cohort) hold(e *entry, since int64) {
+	s := e.share()
+	e.held = &held{since: since}
+	e.at = int32(len(s.holders))
+	s.holders = append(s.holders, e)
+	for _, n := range e.line.shape.needs {
+		c.shift(s, n.unit, n.amount, 0, 0)
+	}
+	c.touch(s)
+}
+
+func (c *Cohort) stop(e *entry, why Preemption) {
+	s := e.share()
+	e.held.stopping = &why
+	for _, n := range e.line.shape.needs {
+		c.shift(s, n.unit, 0, n.amount, 0)
+	}
+	c.touch(s)
+}
+
+// drop takes back what a job holds, and leaves it in no place.
+func (c *Cohort) drop(e *entry) {
+	s := e.share()
+	for _, n := range e.line.shape.needs {
+		stopping := int64(0)
+		if e.held.stopping != nil {
+			stopping = n.amount
+		}
+		c.shift(s, n.unit, -n.amount, -stopping, 0)
+	}
+	last := s.holders[len(s.holders)-1]
+	s.holders[e.at], last.at = last, e.at
+	s.holders[len(s.holders)-1] = nil
+	s.holders = s.holders[:len(s.holders)-1]
+	e.held = nil
+	c.touch(s)
+}
+
+func (c *Cohort) holder(id JobID) (*entry, error) {
+	e, ok := c.jobs[id]
+	if !ok {
+		return nil, ErrNoJob
+	}
+	if e.held == nil {
+		return nil, ErrWaits
+	}
+	return e, nil
+}
+
+// learn makes room for units that were not seen before, in order of name.
+func (c *Cohort) learn(amounts Amounts) {
+	for _, u := range slices.Sorted(maps.Keys(amounts)) {
+		if _, ok := c.unitOf[u]; ok {
+			continue
+		}
+		at := len(c.pools)
+		c.unitOf[u] = at
+		c.pools = append(c.pools, pool{unit: u, idleFloor: math.MaxInt64, freeFloor: math.MaxInt64})
+		for _, s := range c.list {
+			s.units = append(s.units, holdings{})
+			c.declare(s, at)
+		}
+	}
+}
+
+// shapeOf returns the one shape that stands for the demand.
+func (c *Cohort) shapeOf(demand Amounts) (*shape, error) {
+	if len(demand) == 0 {
+		return nil, ErrDemand
+	}
+	for _, amount := range demand {
+		if amount <= 0 || amount >= unlimited {
+			return nil, ErrDemand
+		}
+	}
+	c.learn(demand)
+	needs := make([]need, 0, len(demand))
+	for u, amount := range demand {
+		needs = append(needs, need{c.unitOf[u], amount})
+	}
+	slices.SortFunc(needs, func(a, b need) int {
+		return cmp.Compare(c.pools[a.unit].unit, c.pools[b.unit].unit)
+	})
+	key := c.key(needs)
+	d, ok := c.shapes[key]
+	if !ok {
+		d = &shape{needs}
+		c.shapes[key] = d
+	}
+	return d, nil
+}
+
+func (c *Cohort) key(needs []need) string {
+	var b strings.Builder
+	for _, n := range needs {
+		fmt.Fprintf(&b, "%d:%d ", n.unit, n.amount)
+	}
+	return b.String()
+}
+
+// positive returns a copy without negative amounts.
+func positive(a Amounts) Amounts {
+	p := maps.Clone(a)
+	maps.DeleteFunc(p, func(_ Unit, amount int64) bool { return amount < 0 })
+	return p
+}

@@ -189,8 +189,8 @@ type Decision struct {
 	Reason Reason
 }
 
-// LostWork is an amount times a duration: unit-nanoseconds, saturating.
+// LostWork is an amount times a duration, in unit-milliseconds, saturating.
 type LostWork int64
 
 // UnitSeconds returns the lost work in amount-seconds.
-func (w LostWork) UnitSeconds() float64 { return float64(w) / float64(time.Second) }
+func (w LostWork) UnitSeconds() float64 { return float64(w) / 1000 }

@@ -1,0 +1,272 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+)
+
+// This file finds, where one unit is short and the candidates are few, the set
+// of victims that loses exactly the least work. It builds up bundles of
+// victims by what they free, keeping for each gain only the cheapest.
+
+// bundle is a set of victims and what it comes to.
+type bundle struct {
+	gain int64 // what it frees of the unit, for the head
+	lost LostWork
+	size int
+	mask uint64 // who is in it: the newest candidate is the highest bit
+}
+
+func (b bundle) with(o bundle) bundle {
+	return bundle{b.gain + o.gain, b.lost + o.lost, b.size + o.size, b.mask | o.mask}
+}
+
+func (b bundle) capped(most int64) bundle {
+	b.gain = min(b.gain, most)
+	return b
+}
+
+// compare orders bundles by cost: lost work, then fewer victims, then newer ones.
+func (b bundle) compare(o bundle) int {
+	return cmp.Or(cmp.Compare(b.lost, o.lost), cmp.Compare(b.size, o.size), cmp.Compare(o.mask, b.mask))
+}
+
+// worthwhile drops every bundle that costs as much as one with no less gain.
+// The rest is sorted by gain, falling, and so by cost.
+func worthwhile(all []bundle) []bundle {
+	slices.SortFunc(all, func(a, b bundle) int {
+		return cmp.Or(cmp.Compare(b.gain, a.gain), a.compare(b))
+	})
+	kept := all[:0]
+	for _, b := range all {
+		if len(kept) == 0 || b.compare(kept[len(kept)-1]) < 0 {
+			kept = append(kept, b)
+		}
+	}
+	return kept
+}
+
+// ballot is the candidates of one choice, newest first, as single bundles.
+type ballot struct {
+	unit    int
+	victims []victim
+}
+
+func newBallot(all []victim, unit int) ballot {
+	b := ballot{unit, slices.Clone(all)}
+	slices.SortFunc(b.victims, func(v, w victim) int { return cmp.Compare(w.job.id, v.job.id) })
+	return b
+}
+
+func (b ballot) single(i int) bundle {
+	v := b.victims[i]
+	return bundle{v.amount(b.unit), v.lost, 1, 1 << (63 - i)}
+}
+
+func (b ballot) elected(chosen bundle) []victim {
+	var victims []victim
+	for i, v := range b.victims {
+		if chosen.mask&(1<<(63-i)) != 0 {
+			victims = append(victims, v)
+		}
+	}
+	slices.SortFunc(victims, func(v, w victim) int {
+		if v.cheaper(w) {
+			return -1
+		}
+		return 1
+	})
+	return victims
+}
+
+// leastReclaimed returns the cheapest set of the lowest top level that frees
+// the need; none: there is no such set. exact is false if the search was given up.
+func leastReclaimed(all []victim, unit int, need int64) (chosen []victim, exact bool) {
+	b := newBallot(all, unit)
+	for _, level := range levels(all) {
+		bundles, ok := b.reclaims(need, func(v victim) bool { return v.level(level) <= 0 })
+		if !ok {
+			return nil, false
+		}
+		if bundles[0].gain >= need {
+			return b.elected(bundles[0]), true
+		}
+	}
+	return nil, true
+}
+
+// levels returns one candidate of each level, lowest first.
+func levels(all []victim) []victim {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, victim.level)
+	return slices.CompactFunc(sorted, func(v, w victim) bool { return v.level(w) == 0 })
+}
+
+// reclaims returns the worthwhile bundles of other shares' jobs. Each share
+// gives up jobs only while it is over its nominal, so all but the largest of
+// what it gives up must leave it over.
+func (b ballot) reclaims(need int64, may func(victim) bool) (_ []bundle, ok bool) {
+	members := map[*share][]int{}
+	var order []*share
+	for i, v := range b.victims {
+		if v.own || !may(v) {
+			continue
+		}
+		s := v.job.share()
+		if members[s] == nil {
+			order = append(order, s)
+		}
+		members[s] = append(members[s], i)
+	}
+	total := []bundle{{}}
+	for _, s := range order {
+		given, ok := b.givenUpBy(s, members[s], need)
+		if !ok {
+			return nil, false
+		}
+		var next []bundle
+		for _, t := range total {
+			next = append(next, t)
+			for _, g := range given {
+				next = append(next, t.with(g).capped(need))
+			}
+		}
+		if len(next) > manyBundles {
+			return nil, false
+		}
+		total = worthwhile(next)
+	}
+	return total, true
+}
+
+// givenUpBy returns the worthwhile bundles of one share's jobs.
+func (b ballot) givenUpBy(s *share, members []int, need int64) (_ []bundle, ok bool) {
+	h := &s.units[b.unit]
+	excess, beyond := h.projected()-h.nominal, h.projected()-h.kept
+	slices.SortStableFunc(members, func(i, j int) int {
+		return cmp.Compare(b.victims[i].amount(b.unit), b.victims[j].amount(b.unit))
+	})
+	smaller := map[int64]bundle{0: {}} // by what they free, while the share stays over
+	var given []bundle
+	for _, i := range members {
+		last := b.single(i)
+		var more []bundle
+		for _, rest := range smaller {
+			given = append(given, rest.with(last).capped(min(beyond, need)))
+			if sum := rest.with(last); sum.gain < excess && sum.gain < need {
+				more = append(more, sum)
+			}
+		}
+		for _, m := range more {
+			if old, ok := smaller[m.gain]; !ok || m.compare(old) < 0 {
+				smaller[m.gain] = m
+			}
+		}
+		if len(smaller) > manyBundles || len(given) > manyBundles*fewCandidates {
+			return nil, false
+		}
+		given = worthwhile(given)
+	}
+	return given, true
+}
+
+// leastInShare is leastReclaimed for a head that needs jobs of its own share
+// to stop: those alone if it then borrows, or with reclaimed ones if it is then
+// entitled. ok: there is such a set.
+func (p *pass) leastInShare(s *share, d *shape, unit int, all []victim) (chosen []victim, ground Ground, ok, exact bool) {
+	b := newBallot(all, unit)
+	h, want := &s.units[unit], d.of(unit)
+	lack := want - p.roomIn(s, unit)
+	overNominal := h.projected() + want - h.nominal
+	overLimit := h.projected() + want - h.limit
+	reclaims, exact := b.reclaims(max(0, lack), func(v victim) bool { return true })
+	if !exact {
+		return nil, "", false, false
+	}
+	most := max(lack, overNominal, overLimit, 0)
+	mayBorrow := s.def.Sharing == LendAndBorrow
+	for _, level := range levels(all) {
+		if !level.own {
+			continue
+		}
+		own, exact := b.stops(most, func(v victim) bool { return v.own && v.level(level) <= 0 })
+		if !exact {
+			return nil, "", false, false
+		}
+		var best bundle
+		consider := func(x bundle, g Ground) {
+			if ground == "" || x.compare(best) < 0 {
+				best, ground = x, g
+			}
+		}
+		for _, o := range own {
+			if o.gain >= overNominal {
+				if r, ok := cheapestWith(reclaims, lack-o.gain); ok {
+					consider(o.with(r), Entitled)
+				}
+			}
+			if mayBorrow && o.gain >= max(overLimit, lack) {
+				consider(o, Borrow)
+			}
+		}
+		if ground != "" {
+			return b.elected(best), ground, true, true
+		}
+	}
+	return nil, "", false, true
+}
+
+// cheapestWith returns the cheapest of worthwhile bundles that gains enough.
+func cheapestWith(bundles []bundle, gain int64) (bundle, bool) {
+	for i := len(bundles) - 1; i >= 0; i-- {
+		if bundles[i].gain >= gain {
+			return bundles[i], true
+		}
+	}
+	return bundle{}, false
+}
+
+// stops returns the worthwhile bundles of jobs that may be stopped freely.
+func (b ballot) stops(most int64, may func(victim) bool) (_ []bundle, ok bool) {
+	total := []bundle{{}}
+	for i, v := range b.victims {
+		if !may(v) {
+			continue
+		}
+		one := b.single(i)
+		for _, t := range total[:len(total):len(total)] {
+			total = append(total, t.with(one).capped(most))
+		}
+		if len(total) > manyBundles {
+			return nil, false
+		}
+		total = worthwhile(total)
+	}
+	return total, true
+}
+
+// compareSets orders whole sets: lower top level, less lost work, fewer
+// victims, newer ones.
+func compareSets(a, b []victim) int {
+	top := func(set []victim) victim { return slices.MaxFunc(set, victim.level) }
+	lost := func(set []victim) (sum LostWork) {
+		for _, v := range set {
+			sum += v.lost
+		}
+		return sum
+	}
+	ids := func(set []victim) []JobID {
+		var ids []JobID
+		for _, v := range set {
+			ids = append(ids, v.job.id)
+		}
+		slices.SortFunc(ids, func(x, y JobID) int { return cmp.Compare(y, x) })
+		return ids
+	}
+	return cmp.Or(
+		top(a).level(top(b)),
+		cmp.Compare(lost(a), lost(b)),
+		cmp.Compare(len(a), len(b)),
+		slices.Compare(ids(b), ids(a)),
+	)
+}

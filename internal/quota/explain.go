@@ -1,0 +1,260 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Reason returns why a waiting job waits, as the last pass left things; ok is
+// false for a job that does not wait.
+func (c *Cohort) Reason(id JobID) (r Reason, ok bool) {
+	e, ok := c.jobs[id]
+	if !ok || e.held != nil {
+		return Reason{}, false
+	}
+	s := e.share()
+	switch {
+	case e.resting:
+		r = Reason{Code: Backoff, Until: time.Unix(0, e.notBefore).UTC()}
+	case c.policy.Paused:
+		r = Reason{Code: DisabledPool}
+	case e != s.head():
+		r = Reason{Code: Behind, Ahead: s.head().id}
+	default:
+		r = c.whyHeadWaits(s, e.line.shape)
+	}
+	if !e.resting {
+		r.Place = s.place(e)
+	}
+	return r, true
+}
+
+// place counts who goes ahead of a waiting job in its share, from 1.
+func (s *share) place(e *entry) int {
+	place := 1
+	for _, l := range s.lines.items {
+		for _, o := range l.jobs.items {
+			if o.ahead(e) {
+				place++
+			}
+		}
+	}
+	return place
+}
+
+func (c *Cohort) whyHeadWaits(s *share, d *shape) Reason {
+	if text := c.neverFits(s, d); text != "" {
+		return parkedReason(text)
+	}
+	var r Reason
+	if s.stage == stageNominated {
+		r = c.whyNominated(s, d)
+	} else {
+		r = c.whyBlocked(s, d)
+		r.Earliest = c.earliest(s, d)
+	}
+	if unit, ok := c.unitOf[r.Unit]; ok {
+		r.Wants = d.of(unit)
+		r.Holders = c.holdersOf(unit, s)
+	}
+	return r
+}
+
+// whyNominated names the first unit that stopping jobs still hold.
+func (c *Cohort) whyNominated(s *share, d *shape) Reason {
+	r := Reason{Code: Releasing}
+	for _, n := range d.needs {
+		p, h := &c.pools[n.unit], &s.units[n.unit]
+		limit := h.nominal
+		if s.granting == Borrow {
+			limit = h.limit
+		}
+		lacks := max(n.amount-p.free(&p.actual), n.amount-p.room(h, &p.actual, h.usage), h.usage+n.amount-limit)
+		if lacks > 0 {
+			r.Unit, r.Lacks = p.unit, min(lacks, n.amount)
+			return r
+		}
+	}
+	return r
+}
+
+// whyBlocked names the first unit that is in the way: the share's own limits
+// before the pool's.
+func (c *Cohort) whyBlocked(s *share, d *shape) Reason {
+	entitled := s.within(d, (*holdings).ownLimit)
+	borrows := s.def.Sharing == LendAndBorrow
+	for _, n := range d.needs {
+		p, h := &c.pools[n.unit], &s.units[n.unit]
+		free := p.free(&p.projected)
+		switch {
+		case !borrows && h.projected()+n.amount > h.nominal:
+			if free < n.amount && h.nominal >= p.capacity {
+				return Reason{Code: InsufficientCapacity, Unit: p.unit, Lacks: n.amount - free}
+			}
+			return Reason{Code: InsufficientQuota, Unit: p.unit, Lacks: h.projected() + n.amount - h.nominal}
+		case borrows && !entitled && h.projected()+n.amount > h.limit:
+			return Reason{Code: BorrowLimit, Unit: p.unit, Lacks: h.projected() + n.amount - h.limit}
+		}
+	}
+	for _, n := range d.needs {
+		room := c.roomIn(s, n.unit)
+		if n.amount <= room {
+			continue
+		}
+		p := &c.pools[n.unit]
+		r := Reason{Code: InsufficientQuota, Unit: p.unit, Lacks: n.amount - room}
+		switch {
+		case p.free(&p.projected) >= n.amount:
+			r.Code = Reserved
+		case entitled || p.capacity < p.nominal:
+			r.Code = InsufficientCapacity
+		}
+		return r
+	}
+	// Nothing is in the way: the pass that will grant it has not run yet.
+	return Reason{Code: InsufficientCapacity}
+}
+
+// roleOrder is the order in which holders are listed.
+var roleOrder = []Role{OwnShare, Borrower, User, OnItsWay, Nominated, Keeper, Unshared}
+
+// holdersOf lists who has the unit, from the point of view of share s.
+func (c *Cohort) holdersOf(unit int, s *share) []Holder {
+	var all []Holder
+	add := func(role Role, share, forShare string, amount int64) {
+		if amount > 0 {
+			all = append(all, Holder{Role: role, Share: share, ForShare: forShare, Amount: amount})
+		}
+	}
+	for _, o := range c.list {
+		h, name := &o.units[unit], o.def.Name
+		using := h.usage - h.stopping
+		if o == s {
+			add(OwnShare, name, "", using)
+		} else {
+			add(User, name, "", min(using, h.nominal))
+			add(Borrower, name, "", using-h.nominal)
+			add(Keeper, name, "", h.kept-h.projected())
+			add(Nominated, name, "", h.claimed)
+		}
+		if h.stopping > 0 {
+			for forShare, amount := range o.releasing(unit) {
+				add(OnItsWay, name, forShare, amount)
+			}
+		}
+	}
+	p := &c.pools[unit]
+	add(Unshared, "", "", min(p.capacity-p.nominal, p.free(&p.projected)))
+	slices.SortFunc(all, func(a, b Holder) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(roleOrder, a.Role), slices.Index(roleOrder, b.Role)),
+			cmp.Compare(a.Share, b.Share), cmp.Compare(a.ForShare, b.ForShare))
+	})
+	return all
+}
+
+// releasing is what the share's stopping jobs give back, by for whom.
+func (s *share) releasing(unit int) map[string]int64 {
+	amounts := map[string]int64{}
+	for _, e := range s.holders {
+		if e.held.stopping != nil {
+			amounts[e.held.stopping.ForShare] += e.line.shape.of(unit)
+		}
+	}
+	return amounts
+}
+
+// earliest is when the head of a share could start at the latest if nobody
+// else took what running jobs give back by the end of their declared maximum
+// runtimes; zero if those bound nothing.
+func (c *Cohort) earliest(s *share, d *shape) time.Time {
+	t := newTrial(c)
+	for _, end := range c.declaredEnds() {
+		t.stop(victim{job: end.job}, +1)
+		fits := t.within(s, d, (*holdings).ownLimit) ||
+			s.def.Sharing == LendAndBorrow && t.within(s, d, (*holdings).borrowLimit)
+		if fits && t.room(s, d) {
+			return time.Unix(0, end.at).UTC()
+		}
+	}
+	return time.Time{}
+}
+
+type declaredEnd struct {
+	at  int64
+	job *entry
+}
+
+// declaredEnds lists the running jobs that declared a maximum runtime, by when
+// they end at the latest.
+func (c *Cohort) declaredEnds() []declaredEnd {
+	var ends []declaredEnd
+	for _, s := range c.list {
+		for _, e := range s.holders {
+			if e.maxRuntime > 0 && e.held.stopping == nil {
+				ends = append(ends, declaredEnd{e.held.since + e.maxRuntime, e})
+			}
+		}
+	}
+	slices.SortFunc(ends, func(a, b declaredEnd) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job.id, b.job.id))
+	})
+	return ends
+}
+
+// Balance is what a share owns, uses, borrows, lends and has free in one unit.
+type Balance struct {
+	Unit     Unit
+	Nominal  int64
+	Usage    int64
+	Borrowed int64 // max(0, Usage − Nominal)
+	Lent     int64 // the part of the unused nominal that borrowers use
+	Free     int64 // the part of the unused nominal that nobody uses
+	Stopping int64 // the part of Usage that stopping jobs give back
+}
+
+// Balances returns a share's balance in every unit in which it has a nominal
+// or a usage, sorted by unit. What is borrowed belongs to no lender in
+// particular; it is booked on those with most idle capacity to lend first.
+func (c *Cohort) Balances(share string) []Balance {
+	s, ok := c.shares[share]
+	if !ok {
+		return nil
+	}
+	var all []Balance
+	for i := range c.pools {
+		h := &s.units[i]
+		if h.nominal == 0 && h.usage == 0 {
+			continue
+		}
+		lent := c.lentBy(s, i)
+		all = append(all, Balance{
+			Unit: c.pools[i].unit, Nominal: h.nominal, Usage: h.usage,
+			Borrowed: max(0, h.usage-h.nominal), Lent: lent,
+			Free: max(0, h.nominal-h.usage-lent), Stopping: h.stopping,
+		})
+	}
+	slices.SortFunc(all, func(a, b Balance) int { return cmp.Compare(a.Unit, b.Unit) })
+	return all
+}
+
+// lentBy is the part of all that is borrowed of a unit that is booked on s.
+func (c *Cohort) lentBy(s *share, unit int) int64 {
+	mine := s.units[unit].lendable()
+	if mine == 0 {
+		return 0
+	}
+	borrowed, before := int64(0), int64(0)
+	for _, o := range c.list {
+		h := &o.units[unit]
+		borrowed += max(0, h.usage-h.nominal)
+		if idle := h.lendable(); idle > mine || idle == mine && o.def.Name < s.def.Name {
+			before += idle
+		}
+	}
+	return min(mine, max(0, borrowed-before))
+}
+
+// lendable is what a share could lend of what it does not use.
+func (h *holdings) lendable() int64 { return max(0, min(h.lend, h.nominal-h.usage)) }

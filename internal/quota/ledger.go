@@ -1,0 +1,204 @@
+package quota
+
+import (
+	"math"
+	"math/bits"
+)
+
+// This file is the one place where lending is added up.
+//
+// Per unit, with kept = nominal − lend limit, each share r is either short of
+// what it keeps, by R(r) = max(0, kept − usage), or beyond it, by
+// B(r) = max(0, usage − kept). Invariant I3 says that a grant of d to s leaves
+// free what the others keep:
+//
+//	d ≤ capacity − Σ usage − Σ(r≠s) R(r) = capacity − Σ kept − Σ B + R(s)
+//
+// and I3b that what all use beyond what they keep stays within what is lent:
+//
+//	Σ B + max(0, d − R(s)) ≤ Σ lend
+//
+// Both have the same form. So each unit has one pot, the lesser of
+// capacity − Σ kept and Σ lend; Σ B is what was taken out of it, and a share
+// may be granted R(s) + pot − Σ B.
+//
+// Everything is kept twice: as it is, and projected, that is without what
+// stopping jobs hold and with what nominated heads claim (section 3).
+
+// unlimited is a limit beyond any usage, far enough from overflow to be added to.
+const unlimited = math.MaxInt64 / 4
+
+// need is one unit of a demand.
+type need struct {
+	unit   int // index into Cohort.units
+	amount int64
+}
+
+// shape is a demand, shared by all jobs that have the same; sorted by unit name.
+type shape struct{ needs []need }
+
+func (d *shape) of(unit int) int64 {
+	for _, n := range d.needs {
+		if n.unit == unit {
+			return n.amount
+		}
+	}
+	return 0
+}
+
+// account is what the pool, or one view of it, adds up to in one unit.
+type account struct {
+	used   int64 // Σ usage
+	beyond int64 // Σ B
+}
+
+// pool is the cohort's books in one unit.
+type pool struct {
+	unit      Unit
+	capacity  int64
+	nominal   int64 // Σ nominal
+	kept      int64 // Σ kept
+	lend      int64 // Σ lend limits
+	actual    account
+	projected account
+
+	// The least that was idle, and free, in projection when a head that wants
+	// the unit was blocked: while no more is to be had, it stays blocked.
+	idleFloor int64
+	freeFloor int64
+	eased     bool // in Cohort.eased
+}
+
+// idle is what is left in the pot: negative while it is overdrawn.
+func (p *pool) idle(a *account) int64 { return min(p.capacity-p.kept, p.lend) - a.beyond }
+
+func (p *pool) free(a *account) int64 { return p.capacity - a.used }
+
+// holdings is a share's books in one unit.
+type holdings struct {
+	nominal  int64
+	limit    int64 // nominal plus what it may borrow
+	lend     int64
+	kept     int64
+	usage    int64
+	stopping int64 // the part of usage that stopping jobs give back
+	claimed  int64 // by the share's nominated head
+}
+
+func (h *holdings) projected() int64 { return h.usage - h.stopping + h.claimed }
+
+// room is what the share may be granted in the unit, given what others use
+// (I3 and I3b), with usage as seen by the account a.
+func (p *pool) room(h *holdings, a *account, usage int64) int64 {
+	return max(0, h.kept-usage) + p.idle(a)
+}
+
+// shift is the only way in which usage changes: it books amounts on a share in
+// one unit and keeps every sum in step.
+func (c *Cohort) shift(s *share, unit int, usage, stopping, claimed int64) {
+	p, h := &c.pools[unit], &s.units[unit]
+	before := h.projected()
+	p.take(h, -1)
+	h.usage += usage
+	h.stopping += stopping
+	h.claimed += claimed
+	p.take(h, +1)
+	if after := h.projected(); after > before && after > h.nominal {
+		c.exposed = true
+	}
+	if !p.eased && (p.idle(&p.projected) > p.idleFloor || p.free(&p.projected) > p.freeFloor) {
+		p.eased = true
+		c.eased = append(c.eased, unit)
+	}
+}
+
+// take adds (sign 1) or withdraws (sign −1) a share's usage from the sums.
+func (p *pool) take(h *holdings, sign int64) {
+	projected := h.projected()
+	p.actual.used += sign * h.usage
+	p.actual.beyond += sign * max(0, h.usage-h.kept)
+	p.projected.used += sign * projected
+	p.projected.beyond += sign * max(0, projected-h.kept)
+}
+
+// declare sets a share's limits in one unit from its declaration.
+func (c *Cohort) declare(s *share, unit int) {
+	p, h := &c.pools[unit], &s.units[unit]
+	p.take(h, -1)
+	p.nominal -= h.nominal
+	p.kept -= h.kept
+	p.lend -= h.lend
+	h.nominal = s.def.Nominal[p.unit]
+	h.lend = s.def.lends(p.unit)
+	h.kept = h.nominal - h.lend
+	h.limit = h.nominal + s.def.borrows(p.unit)
+	p.nominal += h.nominal
+	p.kept += h.kept
+	p.lend += h.lend
+	p.take(h, +1)
+}
+
+// lends is how much of its nominal the share lends at most (section 1).
+func (s *Share) lends(u Unit) int64 {
+	nominal := s.Nominal[u]
+	if s.Sharing == Reserve {
+		return 0
+	}
+	if limit, ok := s.LendLimits[u]; ok {
+		return max(0, min(limit, nominal))
+	}
+	return nominal
+}
+
+// borrows is how much the share may use beyond its nominal (section 4).
+func (s *Share) borrows(u Unit) int64 {
+	if s.Sharing != LendAndBorrow {
+		return 0
+	}
+	most := int64(unlimited)
+	if s.BorrowPercent >= 0 {
+		most = percent(s.Nominal[u], s.BorrowPercent)
+	}
+	if limit, ok := s.BorrowLimits[u]; ok {
+		most = min(most, max(0, limit))
+	}
+	return most
+}
+
+// percent is amount·p/100 rounded down, at most unlimited.
+func percent(amount, p int64) int64 {
+	hi, lo := bits.Mul64(uint64(amount), uint64(p))
+	if hi >= 100 {
+		return unlimited
+	}
+	quotient, _ := bits.Div64(hi, lo, 100)
+	return int64(min(quotient, unlimited))
+}
+
+// fraction is usage over nominal, exact; over 0 it is infinite.
+type fraction struct{ over, under int64 }
+
+func (f fraction) less(g fraction) bool {
+	if f.under == 0 || g.under == 0 {
+		return f.under != 0 && g.under == 0
+	}
+	fhi, flo := bits.Mul64(uint64(f.over), uint64(g.under))
+	ghi, glo := bits.Mul64(uint64(g.over), uint64(f.under))
+	return fhi < ghi || fhi == ghi && flo < glo
+}
+
+// fullness is the share's usage relative to its nominal in the unit where that
+// is highest.
+func (s *share) fullness() fraction {
+	fullest := fraction{0, 1}
+	for i := range s.units {
+		h := &s.units[i]
+		if h.usage == 0 {
+			continue
+		}
+		if f := (fraction{h.usage, h.nominal}); fullest.less(f) {
+			fullest = f
+		}
+	}
+	return fullest
+}
