@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bursar-io/bursar/internal/document"
 )
 
 // Patterns of names that become paths, ARNs or variables, as SageMaker has
@@ -24,174 +26,173 @@ const maxRuntimeSeconds = 1_000_000_000
 // wrong, what it is, and what would be right; it is written for the person
 // who sent it. A job that is merely larger than any pool is well-formed.
 func Parse(payload string) (*Request, error) {
-	doc, err := readDocument(payload)
+	doc, err := document.Read([]byte(payload))
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{}
 	r := &Request{
-		TrainingJobName:   f.text(doc, "TrainingJobName"),
-		Algorithm:         f.algorithm(f.object(doc, "AlgorithmSpecification")),
-		HyperParameters:   f.textMap(doc, "HyperParameters"),
-		Environment:       f.environment(doc),
-		Channels:          f.channels(doc),
-		OutputPath:        f.text(f.object(doc, "OutputDataConfig"), "S3OutputPath"),
-		Checkpoints:       f.checkpoints(f.object(doc, "CheckpointConfig")),
-		Groups:            f.groups(doc),
-		VolumeSizeInGB:    f.volume(f.object(doc, "ResourceConfig")),
-		StoppingCondition: f.stoppingCondition(f.object(doc, "StoppingCondition")),
+		TrainingJobName:   doc.Text("TrainingJobName"),
+		Algorithm:         algorithm(doc.Object("AlgorithmSpecification")),
+		HyperParameters:   doc.TextMap("HyperParameters"),
+		Environment:       environment(doc),
+		Channels:          channels(doc),
+		OutputPath:        doc.Object("OutputDataConfig").Text("S3OutputPath"),
+		Checkpoints:       checkpoints(doc.Object("CheckpointConfig")),
+		Groups:            groups(doc),
+		VolumeSizeInGB:    volume(doc.Object("ResourceConfig")),
+		StoppingCondition: stoppingCondition(doc.Object("StoppingCondition")),
 	}
 	if r.TrainingJobName != "" && !jobNamePattern.MatchString(r.TrainingJobName) {
-		f.fail("TrainingJobName is %s; it must be 1 to 63 letters, digits and hyphens, with a letter or digit at both ends", quote(r.TrainingJobName))
+		doc.Fail("TrainingJobName is %s; it must be 1 to 63 letters, digits and hyphens, with a letter or digit at both ends", document.Quote(r.TrainingJobName))
 	}
-	if f.err != nil {
-		return nil, f.err
+	if err := doc.Err(); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
-func (f *fields) algorithm(o object) Algorithm {
+func algorithm(o document.Object) Algorithm {
 	a := Algorithm{
-		TrainingImage: f.text(o, "TrainingImage"),
-		AlgorithmName: f.text(o, "AlgorithmName"),
-		InputMode:     f.text(o, "TrainingInputMode"),
-		Entrypoint:    f.texts(o, "ContainerEntrypoint"),
-		Arguments:     f.texts(o, "ContainerArguments"),
+		TrainingImage: o.Text("TrainingImage"),
+		AlgorithmName: o.Text("AlgorithmName"),
+		InputMode:     o.Text("TrainingInputMode"),
+		Entrypoint:    o.Texts("ContainerEntrypoint"),
+		Arguments:     o.Texts("ContainerArguments"),
 	}
 	if slices.ContainsFunc(a.Command(), hasNUL) {
-		f.fail("%s and ContainerArguments contain a NUL character; a command line cannot", o.at("ContainerEntrypoint"))
+		o.Fail("%s and ContainerArguments contain a NUL character; a command line cannot", o.At("ContainerEntrypoint"))
 	}
 	return a
 }
 
-func (f *fields) environment(doc object) map[string]string {
+func environment(doc document.Object) map[string]string {
 	const field = "Environment"
-	environment := f.textMap(doc, field)
-	for _, name := range slices.Sorted(maps.Keys(environment)) { // in order, so that the same request gets the same error
+	variables := doc.TextMap(field)
+	for _, name := range slices.Sorted(maps.Keys(variables)) { // in order, so that the same request gets the same error
 		if !variablePattern.MatchString(name) {
-			f.fail("%s has a variable named %s; a name must be letters, digits and underscores, and not start with a digit", field, quote(name))
+			doc.Fail("%s has a variable named %s; a name must be letters, digits and underscores, and not start with a digit", field, document.Quote(name))
 		}
-		if hasNUL(environment[name]) {
-			f.fail("%s.%s contains a NUL character; an environment variable cannot", field, name)
+		if hasNUL(variables[name]) {
+			doc.Fail("%s.%s contains a NUL character; an environment variable cannot", field, name)
 		}
 	}
-	return environment
+	return variables
 }
 
-func (f *fields) channels(doc object) []Channel {
-	var channels []Channel
+func channels(doc document.Object) []Channel {
+	var all []Channel
 	seen := map[string]bool{}
-	for _, o := range f.objects(doc, "InputDataConfig") {
-		c := f.channel(o)
+	for _, o := range doc.Objects("InputDataConfig") {
+		c := channel(o)
 		if seen[c.Name] {
-			f.fail("%s is %s, as that of an earlier channel; names must differ", o.at("ChannelName"), quote(c.Name))
+			o.Fail("%s is %s, as that of an earlier channel; names must differ", o.At("ChannelName"), document.Quote(c.Name))
 		}
 		seen[c.Name] = true
-		channels = append(channels, c)
+		all = append(all, c)
 	}
-	return channels
+	return all
 }
 
-func (f *fields) channel(o object) Channel {
-	source := f.object(o, "DataSource")
-	s3 := f.object(source, "S3DataSource")
+func channel(o document.Object) Channel {
+	source := o.Object("DataSource")
+	s3 := source.Object("S3DataSource")
 	c := Channel{
-		Name:              f.text(o, "ChannelName"),
-		ContentType:       f.text(o, "ContentType"),
-		InputMode:         f.text(o, "InputMode"),
-		RecordWrapperType: f.text(o, "RecordWrapperType"),
-		Distribution:      f.text(s3, "S3DataDistributionType"),
-		URI:               f.text(s3, "S3Uri"),
+		Name:              o.Text("ChannelName"),
+		ContentType:       o.Text("ContentType"),
+		InputMode:         o.Text("InputMode"),
+		RecordWrapperType: o.Text("RecordWrapperType"),
+		Distribution:      s3.Text("S3DataDistributionType"),
+		URI:               s3.Text("S3Uri"),
 	}
 	if c.URI == "" {
-		c.URI = f.text(f.object(source, "FileSystemDataSource"), "DirectoryPath")
+		c.URI = source.Object("FileSystemDataSource").Text("DirectoryPath")
 	}
 	if !channelNamePattern.MatchString(c.Name) || c.Name == "." || c.Name == ".." {
-		f.fail("%s is %s; it must be 1 to 64 letters, digits, dots, hyphens and underscores", o.at("ChannelName"), quote(c.Name))
+		o.Fail("%s is %s; it must be 1 to 64 letters, digits, dots, hyphens and underscores", o.At("ChannelName"), document.Quote(c.Name))
 	}
 	if hasNUL(c.URI) {
-		f.fail("%s contains a NUL character in its location; a path cannot", source.path)
+		o.Fail("%s contains a NUL character in its location; a path cannot", o.At("DataSource"))
 	}
 	return c
 }
 
-func (f *fields) checkpoints(o object) Checkpoints {
-	c := Checkpoints{S3URI: f.text(o, "S3Uri"), LocalPath: f.text(o, "LocalPath")}
+func checkpoints(o document.Object) Checkpoints {
+	c := Checkpoints{S3URI: o.Text("S3Uri"), LocalPath: o.Text("LocalPath")}
 	if c.LocalPath == "" {
 		c.LocalPath = DefaultCheckpointPath
 	}
 	if !strings.HasPrefix(c.LocalPath, "/") || hasNUL(c.LocalPath) {
-		f.fail("%s is %s; it must be an absolute path such as %s", o.at("LocalPath"), quote(c.LocalPath), DefaultCheckpointPath)
+		o.Fail("%s is %s; it must be an absolute path such as %s", o.At("LocalPath"), document.Quote(c.LocalPath), DefaultCheckpointPath)
 	}
 	return c
 }
 
 // groups reads what the job runs on: InstanceType and InstanceCount, or
 // InstanceGroups, never both.
-func (f *fields) groups(doc object) []Group {
+func groups(doc document.Object) []Group {
 	const field = "ResourceConfig"
-	if !doc.has(field) {
-		f.fail(`%s is missing; it must say what to run on, such as {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1}`, field)
+	if !doc.Has(field) {
+		doc.Fail(`%s is missing; it must say what to run on, such as {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1}`, field)
 		return nil
 	}
-	o := f.object(doc, field)
-	if !o.has("InstanceGroups") {
-		return []Group{f.group(o, HomogeneousGroup)}
+	o := doc.Object(field)
+	if !o.Has("InstanceGroups") {
+		return []Group{group(o, HomogeneousGroup)}
 	}
-	if o.has("InstanceType") || o.has("InstanceCount") {
-		f.fail("%s has both InstanceGroups and InstanceType or InstanceCount; give one or the other", field)
+	if o.Has("InstanceType") || o.Has("InstanceCount") {
+		doc.Fail("%s has both InstanceGroups and InstanceType or InstanceCount; give one or the other", field)
 		return nil
 	}
-	return f.instanceGroups(o)
+	return instanceGroups(o)
 }
 
-func (f *fields) instanceGroups(o object) []Group {
-	var groups []Group
+func instanceGroups(o document.Object) []Group {
+	var all []Group
 	total := 0
-	for _, member := range f.objects(o, "InstanceGroups") {
-		g := f.group(member, f.text(member, "InstanceGroupName"))
+	for _, member := range o.Objects("InstanceGroups") {
+		g := group(member, member.Text("InstanceGroupName"))
 		named := func(other Group) bool { return other.Name == g.Name }
-		if g.Name == "" || slices.ContainsFunc(groups, named) {
-			f.fail("%s is %s; each group needs a name of its own", member.at("InstanceGroupName"), quote(g.Name))
+		if g.Name == "" || slices.ContainsFunc(all, named) {
+			o.Fail("%s is %s; each group needs a name of its own", member.At("InstanceGroupName"), document.Quote(g.Name))
 		}
 		total += g.InstanceCount
-		groups = append(groups, g)
+		all = append(all, g)
 	}
-	if len(groups) == 0 {
-		f.fail("%s is empty; it must name at least one group", o.at("InstanceGroups"))
+	if len(all) == 0 {
+		o.Fail("%s is empty; it must name at least one group", o.At("InstanceGroups"))
 	}
 	if total > MaxInstances {
-		f.fail("%s ask for %d instances together; at most %d are possible", o.at("InstanceGroups"), total, MaxInstances)
+		o.Fail("%s ask for %d instances together; at most %d are possible", o.At("InstanceGroups"), total, MaxInstances)
 	}
-	return groups
+	return all
 }
 
-func (f *fields) group(o object, name string) Group {
+func group(o document.Object, name string) Group {
 	g := Group{
 		Name:          name,
-		InstanceType:  f.text(o, "InstanceType"),
-		InstanceCount: int(f.number(o, "InstanceCount", MaxInstances)),
+		InstanceType:  o.Text("InstanceType"),
+		InstanceCount: int(o.Number("InstanceCount", 1, MaxInstances)),
 	}
 	if g.InstanceType == "" {
-		f.fail("%s is missing; it must be an instance type such as ml.g5.xlarge", o.at("InstanceType"))
+		o.Fail("%s is missing; it must be an instance type such as ml.g5.xlarge", o.At("InstanceType"))
 	}
 	return g
 }
 
-func (f *fields) volume(o object) int64 {
+func volume(o document.Object) int64 {
 	const field = "VolumeSizeInGB"
-	if !o.has(field) {
+	if !o.Has(field) {
 		return 0
 	}
-	return f.number(o, field, MaxInstances)
+	return o.Number(field, 1, MaxInstances)
 }
 
-func (f *fields) stoppingCondition(o object) StoppingCondition {
+func stoppingCondition(o document.Object) StoppingCondition {
 	const field = "MaxRuntimeInSeconds"
-	if !o.has(field) {
+	if !o.Has(field) {
 		return StoppingCondition{}
 	}
-	return StoppingCondition{MaxRuntime: time.Duration(f.number(o, field, maxRuntimeSeconds)) * time.Second}
+	return StoppingCondition{MaxRuntime: time.Duration(o.Number(field, 1, maxRuntimeSeconds)) * time.Second}
 }
 
 func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }

@@ -131,12 +131,12 @@ func TestParseRefuses(t *testing.T) {
 		{"resources a string", resources(`"ml.g5.xlarge"`), `ResourceConfig is the string "ml.g5.xlarge"; it must be an object`},
 		{"no type", resources(`{"InstanceCount": 1}`), "ResourceConfig.InstanceType is missing; it must be an instance type such as ml.g5.xlarge"},
 		{"no count", resources(`{"InstanceType": "ml.g5.xlarge"}`), count + "is missing; it must be a whole number from 1 to 10000000"},
-		{"count zero", resources(`{"InstanceType": "a", "InstanceCount": 0}`), count + "is 0; it must be a whole number from 1 to 10000000"},
-		{"count negative", resources(`{"InstanceType": "a", "InstanceCount": -3}`), count + "is -3; "},
-		{"count fraction", resources(`{"InstanceType": "a", "InstanceCount": 1.5}`), count + "is 1.5; "},
-		{"count exponent", resources(`{"InstanceType": "a", "InstanceCount": 1e3}`), count + "is 1e3; "},
-		{"count large", resources(`{"InstanceType": "a", "InstanceCount": 10000001}`), count + "is 10000001; "},
-		{"count huge", resources(`{"InstanceType": "a", "InstanceCount": 99999999999999999999}`), count + "is 99999999999999999999; "},
+		{"count zero", resources(`{"InstanceType": "a", "InstanceCount": 0}`), count + "is the number 0; it must be a whole number from 1 to 10000000"},
+		{"count negative", resources(`{"InstanceType": "a", "InstanceCount": -3}`), count + "is the number -3; "},
+		{"count fraction", resources(`{"InstanceType": "a", "InstanceCount": 1.5}`), count + "is the number 1.5; "},
+		{"count exponent", resources(`{"InstanceType": "a", "InstanceCount": 1e3}`), count + "is the number 1e3; "},
+		{"count large", resources(`{"InstanceType": "a", "InstanceCount": 10000001}`), count + "is the number 10000001; "},
+		{"count huge", resources(`{"InstanceType": "a", "InstanceCount": 99999999999999999999}`), count + "is the number 99999999999999999999; "},
 		{"count a string", resources(`{"InstanceType": "a", "InstanceCount": "2"}`), count + `is the string "2"; `},
 		{"count true", resources(`{"InstanceType": "a", "InstanceCount": true}`), count + "is true; "},
 		{"type a number", resources(`{"InstanceType": 5, "InstanceCount": 1}`), "ResourceConfig.InstanceType is the number 5; it must be a string"},
@@ -163,7 +163,7 @@ func TestParseRefuses(t *testing.T) {
 		{"channel twice", with(`"InputDataConfig": [{"ChannelName": "a"}, {"ChannelName": "a"}]`), `InputDataConfig[1].ChannelName is "a", as that of an earlier`},
 		{"checkpoint path", with(`"CheckpointConfig": {"LocalPath": "ckpt"}`), `CheckpointConfig.LocalPath is "ckpt"; it must be an absolute path`},
 		{"volume", with(`"StoppingCondition": {}, "OutputDataConfig": []`), "OutputDataConfig is a list; it must be an object"},
-		{"runtime", with(`"StoppingCondition": {"MaxRuntimeInSeconds": 0}`), "StoppingCondition.MaxRuntimeInSeconds is 0; "},
+		{"runtime", with(`"StoppingCondition": {"MaxRuntimeInSeconds": 0}`), "StoppingCondition.MaxRuntimeInSeconds is the number 0; "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
