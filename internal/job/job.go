@@ -74,7 +74,8 @@ const (
 )
 
 // Stop is an order to stop the current attempt. Ground, ForJob and ForShare
-// are set when it was preempted: on which ground, and for whom.
+// are set when it was preempted: on which ground, and for whom. Decision is
+// the decision in words.
 type Stop struct {
 	Cause    Cause     `json:"cause"`
 	At       time.Time `json:"at"`
@@ -82,13 +83,16 @@ type Stop struct {
 	Ground   string    `json:"ground,omitempty"`
 	ForJob   string    `json:"forJob,omitempty"`
 	ForShare string    `json:"forShare,omitempty"`
+	Decision string    `json:"decision,omitempty"`
 }
 
-// Attempt is one run of a job. Run counts every dispatch from 1.
+// Attempt is one run of a job. Run counts every dispatch from 1. Decision is,
+// in words, why it was granted capacity.
 type Attempt struct {
 	Run             int       `json:"run"`
 	TrainingJobName string    `json:"trainingJobName"`
 	TrainingJobARN  string    `json:"trainingJobArn"`
+	Decision        string    `json:"decision,omitempty"`
 	ScheduledAt     time.Time `json:"scheduledAt,omitzero"`
 	StartedAt       time.Time `json:"startedAt,omitzero"`
 	StoppedAt       time.Time `json:"stoppedAt,omitzero"`

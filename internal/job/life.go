@@ -75,18 +75,32 @@ func (j *Job) MarkCheckpoint(at time.Time) bool {
 }
 
 // RequestStop orders the current attempt to stop and reports whether that is
-// news. A stop that ends the job overrides a preemption under way: what its
-// user gave up must not come back.
+// news. A stop after which the job comes back less readily overrides one that
+// is under way: what its user gave up must not return.
 func (j *Job) RequestStop(s Stop) bool {
 	if j.Current == nil {
 		return false
 	}
-	if old := j.Current.Stop; old != nil && (old.Cause != Preempted || s.Cause == Preempted) {
+	if old := j.Current.Stop; old != nil && s.Cause.rank() <= old.Cause.rank() {
 		return false
 	}
 	j.Current.Stop = &s
 	j.Terminated = j.Terminated || s.Cause == Terminated
 	return true
+}
+
+// rank orders causes by how final they are.
+func (c Cause) rank() int {
+	switch c {
+	case Preempted:
+		return 0
+	case MaxRuntime:
+		return 1
+	case AttemptTimeout:
+		return 2
+	default: // Terminated
+		return 3
+	}
 }
 
 // Terminate ends a waiting job with the reason given.

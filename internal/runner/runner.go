@@ -11,8 +11,8 @@ import "time"
 // Key names one attempt of a job: the job's id, and which of its runs it is,
 // counted from 1 over every dispatch, preempted ones included.
 type Key struct {
-	Job string
-	Run int
+	Job string `json:"job"`
+	Run int    `json:"run"`
 }
 
 // Attempt is what a runner needs to run a job once.
@@ -59,12 +59,12 @@ const (
 // process of the attempt is left, so that its capacity is free.
 type Observation struct {
 	Key
-	Event      Event
-	At         time.Time
-	Checkpoint time.Time // of Checkpointed and Ended: when the newest checkpoint was completed; zero: none
-	Outcome    Outcome   // of Ended
-	ExitCode   int       // of Failed: the first failing worker's status; 128+signal when killed by one
-	Message    string    // of Failed: what went wrong, for people; without any "exit code" suffix
+	Event      Event     `json:"event"`
+	At         time.Time `json:"at"`
+	Checkpoint time.Time `json:"checkpoint,omitzero"` // of Checkpointed and Ended: when the newest checkpoint was completed; zero: none
+	Outcome    Outcome   `json:"outcome,omitempty"`   // of Ended
+	ExitCode   int       `json:"exitCode,omitempty"`  // of Failed: the first failing worker's status; 128+signal when killed by one
+	Message    string    `json:"message,omitempty"`   // of Failed: what went wrong, for people; without any "exit code" suffix
 }
 
 // Runner runs attempts. Its methods do not block on workers; they may be

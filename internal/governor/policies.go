@@ -1,0 +1,95 @@
+package governor
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/bursar-io/bursar/internal/resource"
+)
+
+// CreatePolicy declares a scheduling policy for quota shares. Refusals:
+// Invalid, Exists.
+func (g *Governor) CreatePolicy(ctx context.Context, p resource.Policy) error {
+	return g.command(ctx, func(t *turn) error { return t.createPolicy(p) })
+}
+
+// UpdatePolicy changes a policy. Its kind never changes. Refusals: Missing,
+// Invalid.
+func (g *Governor) UpdatePolicy(ctx context.Context, c PolicyChange) error {
+	return g.command(ctx, func(t *turn) error { return t.updatePolicy(c) })
+}
+
+// DeletePolicy removes a policy that no queue uses. Refusals: Missing,
+// Conflict.
+func (g *Governor) DeletePolicy(ctx context.Context, name string) error {
+	return g.command(ctx, func(t *turn) error { return t.deletePolicy(name) })
+}
+
+// Policies returns all scheduling policies, sorted by name.
+func (g *Governor) Policies(ctx context.Context) ([]resource.Policy, error) {
+	var all []resource.Policy
+	err := g.query(ctx, func(s *state) error {
+		for _, name := range inNameOrder(s.policies) {
+			all = append(all, *s.policies[name])
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (t *turn) createPolicy(p resource.Policy) error {
+	if err := valid(p.Validate()); err != nil {
+		return err
+	}
+	if t.policies[p.Name] != nil {
+		return refuse(Exists, alreadyExists)
+	}
+	p.Tags, p.CreatedAt = maps.Clone(p.Tags), t.now
+	t.policies[p.Name] = &p
+	t.accept("CreateSchedulingPolicy", subject(policyRef(p.Name)), p)
+	t.changedResource(policyRef(p.Name))
+	return nil
+}
+
+func (t *turn) updatePolicy(c PolicyChange) error {
+	p, err := t.policy(c.Name)
+	if err != nil {
+		return err
+	}
+	after := *p
+	replace(&after.IdleAssignment, c.IdleAssignment)
+	if err := valid(after.Validate()); err != nil {
+		return err
+	}
+	*p = after
+	t.accept("UpdateSchedulingPolicy", subject(policyRef(p.Name)), c)
+	t.changedResource(policyRef(p.Name))
+	return nil
+}
+
+func (t *turn) deletePolicy(name string) error {
+	if _, err := t.policy(name); err != nil {
+		return err
+	}
+	var users []string
+	for _, q := range inNameOrder(t.queues) {
+		if t.queues[q].Policy == name {
+			users = append(users, q)
+		}
+	}
+	if users != nil {
+		return refuse(Conflict, "Scheduling policy %s is used by job queues: %s. Delete them, or give them another policy, first.", name, strings.Join(users, ", "))
+	}
+	delete(t.policies, name)
+	t.accept("DeleteSchedulingPolicy", subject(policyRef(name)), policyRef(name))
+	t.changedResource(policyRef(name))
+	return nil
+}
+
+func (s *state) policy(name string) (*resource.Policy, error) {
+	if p := s.policies[name]; p != nil {
+		return p, nil
+	}
+	return nil, refuse(Missing, "SchedulingPolicy %s not found. Create it first.", name)
+}
