@@ -1,0 +1,38 @@
+# Go and make are all that build, demo and bench need. What tests need beyond
+# them (a linter, Python with AWS's clients) is installed below this directory.
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT         := .tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+.PHONY: demo build test lint linter bench clean
+
+## demo: show what Bursar does, in under a minute, with real training processes
+demo: build
+	@bin/bursar-demo
+
+## build: the programs, in bin/
+build:
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/... ./examples/train
+
+## test: everything that CI runs
+test: build
+	@./test/run
+
+## lint: static checks
+lint: $(GOLANGCI_LINT)
+	$(GOLANGCI_LINT) run ./...
+
+## linter: install what lint runs
+linter: $(GOLANGCI_LINT)
+
+$(GOLANGCI_LINT):
+	GOBIN=$(CURDIR)/.tools/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv .tools/bin/golangci-lint $@
+
+## bench: what things cost
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+## clean: remove what was built and installed here
+clean:
+	rm -rf bin .tools .venv
