@@ -57,7 +57,8 @@ type share struct {
 	lines   heap[*line]
 	lineOf  map[*shape]*line
 	holders []*entry
-	resting int // jobs in backoff
+	roll    roll // of the holders that are not stopping
+	resting int  // jobs in backoff
 
 	stage     stage
 	at        int // in the stage's heap or slice
@@ -177,8 +178,7 @@ func (c *Cohort) Restore(j Job, h Holding) error {
 	if err != nil {
 		return fmt.Errorf("restore job %d: %w", j.ID, err)
 	}
-	c.hold(e, nanos(h.Since))
-	e.held.checkpoint = nanos(h.Checkpoint)
+	c.hold(e, held{since: nanos(h.Since), checkpoint: nanos(h.Checkpoint)})
 	if h.Stopping != nil {
 		c.stop(e, *h.Stopping)
 	}
@@ -194,12 +194,19 @@ func (c *Cohort) SetPriority(id JobID, priority int32) error {
 	}
 	s := e.share()
 	waits := e.held == nil && !e.resting
-	if waits {
+	runs := e.held != nil && e.held.stopping == nil
+	switch {
+	case waits:
 		s.leave(e)
+	case runs:
+		s.roll.strike(e)
 	}
 	e.priority = priority
-	if waits {
+	switch {
+	case waits:
 		s.join(e)
+	case runs:
+		s.roll.add(e)
 	}
 	c.touch(s)
 	return nil
@@ -212,7 +219,14 @@ func (c *Cohort) Checkpointed(id JobID, at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint of job %d: %w", id, err)
 	}
+	runs := e.held.stopping == nil
+	if runs {
+		e.share().roll.strike(e)
+	}
 	e.held.checkpoint = max(e.held.checkpoint, nanos(at))
+	if runs {
+		e.share().roll.add(e)
+	}
 	return nil
 }
 
@@ -368,11 +382,12 @@ func (c *Cohort) unwait(e *entry) {
 }
 
 // hold books the demand of a job that is in no place as held.
-func (c *Cohort) hold(e *entry, since int64) {
+func (c *Cohort) hold(e *entry, h held) {
 	s := e.share()
-	e.held = &held{since: since}
+	e.held = &h
 	e.at = int32(len(s.holders))
 	s.holders = append(s.holders, e)
+	s.roll.add(e)
 	for _, n := range e.line.shape.needs {
 		c.shift(s, n.unit, n.amount, 0, 0)
 	}
@@ -381,6 +396,7 @@ func (c *Cohort) hold(e *entry, since int64) {
 
 func (c *Cohort) stop(e *entry, why Preemption) {
 	s := e.share()
+	s.roll.strike(e)
 	e.held.stopping = &why
 	for _, n := range e.line.shape.needs {
 		c.shift(s, n.unit, 0, n.amount, 0)
@@ -397,6 +413,9 @@ func (c *Cohort) drop(e *entry) {
 			stopping = n.amount
 		}
 		c.shift(s, n.unit, -n.amount, -stopping, 0)
+	}
+	if e.held.stopping == nil {
+		s.roll.strike(e)
 	}
 	last := s.holders[len(s.holders)-1]
 	s.holders[e.at], last.at = last, e.at

@@ -1,6 +1,10 @@
 package quota
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // entry is a job as the cohort keeps it. It is in exactly one place: its
 // share's line, the cohort's backoff, or its share's holders; at is its index
@@ -25,6 +29,45 @@ type held struct {
 }
 
 func (e *entry) share() *share { return e.line.share }
+
+// dearer is how the lists of a roll are sorted: dearest to stop first, so that
+// who is new, and cheap, is appended.
+func dearer(e, f *entry) int {
+	return cmp.Or(
+		cmp.Compare(f.priority, e.priority),
+		cmp.Compare(e.held.baseline(), f.held.baseline()),
+		cmp.Compare(e.id, f.id))
+}
+
+// roll lists the jobs of a share that could be told to stop, in an order that
+// time does not change: those that completed a checkpoint, and those that
+// never did, for whose loss there is a most.
+type roll struct {
+	saved   []*entry
+	unsaved []*entry
+}
+
+func (r *roll) lists() [2][]*entry { return [2][]*entry{r.saved, r.unsaved} }
+
+func (r *roll) of(e *entry) *[]*entry {
+	if e.held.checkpoint != 0 {
+		return &r.saved
+	}
+	return &r.unsaved
+}
+
+func (r *roll) add(e *entry) {
+	list := r.of(e)
+	at, _ := slices.BinarySearchFunc(*list, e, dearer)
+	*list = slices.Insert(*list, at, e)
+}
+
+func (r *roll) strike(e *entry) {
+	list := r.of(e)
+	if at, ok := slices.BinarySearchFunc(*list, e, dearer); ok {
+		*list = slices.Delete(*list, at, at+1)
+	}
+}
 
 // baseline is when the work began that stopping the job now would lose, if it
 // ever completed a checkpoint.

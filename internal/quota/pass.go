@@ -58,10 +58,7 @@ type plan struct {
 	physical bool
 	short    []int // with physical: the units in which it is taken
 	victims  []victim
-	// what the victims were chosen from
-	candidates  int
-	alternative LostWork
-	spared      bool // there is an alternative
+	field    *field // what the victims were chosen from
 }
 
 // wakeUp lets jobs wait whose backoff has ended.
@@ -265,9 +262,7 @@ func (c *Cohort) hasRoom(s *share, d *shape) bool {
 // is covered now; otherwise the head is nominated.
 func (p *pass) carryOut(s *share, head *entry, plan plan) {
 	s.stage = stageChosen
-	for _, v := range plan.victims {
-		p.preempt(v, s, head, plan)
-	}
+	p.preempt(plan, s, head)
 	if p.covered(s, head.line.shape, plan) {
 		s.stage = stageNone
 		p.grant(s, head, plan.ground)
@@ -310,23 +305,28 @@ func (c *Cohort) borrowedFrom(s *share, unit int) bool {
 	})
 }
 
-func (p *pass) preempt(v victim, s *share, head *entry, plan plan) {
-	ground := Reclaim
-	if v.job.share() == s {
-		ground = InShare
+// preempt tells the plan's victims to stop, and records what they were chosen
+// from.
+func (p *pass) preempt(plan plan, s *share, head *entry) {
+	if len(plan.victims) == 0 {
+		return
 	}
-	p.decisions = append(p.decisions, Decision{
-		Kind: Preempt, Job: v.job.id, Share: v.job.share().def.Name,
-		Ground: ground, For: head.id, ForShare: s.def.Name,
-		LostWork: v.lost, Candidates: plan.candidates,
-		Alternative: plan.alternative, HasAlternative: plan.spared,
-	})
-	p.stop(v.job, Preemption{Ground: ground, For: head.id, ForShare: s.def.Name})
+	alternative, spared := plan.field.passedOver(plan.victims)
+	candidates := plan.field.size()
+	for _, v := range plan.victims {
+		p.decisions = append(p.decisions, Decision{
+			Kind: Preempt, Job: v.job.id, Share: v.job.share().def.Name,
+			Ground: v.ground(), For: head.id, ForShare: s.def.Name,
+			LostWork: v.lost, Candidates: candidates,
+			Alternative: alternative.lost, HasAlternative: spared,
+		})
+		p.stop(v.job, Preemption{Ground: v.ground(), For: head.id, ForShare: s.def.Name})
+	}
 }
 
 func (p *pass) grant(s *share, head *entry, ground Ground) {
 	s.leave(head)
-	p.hold(head, p.now)
+	p.hold(head, held{since: p.now})
 	p.decisions = append(p.decisions, Decision{
 		Kind: Grant, Job: head.id, Share: s.def.Name, Ground: ground,
 		Borrowed: p.borrowed(s, head.line.shape),

@@ -178,8 +178,9 @@ type Decision struct {
 	// LostWork of a Preempt is what stopping the job costs: the amount it
 	// holds in the short unit times the time since its last checkpoint.
 	LostWork LostWork
-	// Candidates is how many jobs could have been preempted; Alternative is
-	// the least lost work among those that were not, and is set if HasAlternative.
+	// Candidates is how many running jobs the choice was made from;
+	// Alternative is the lost work of the first of them, in the order of
+	// section 5, that was passed over, and is set if HasAlternative.
 	Candidates     int
 	Alternative    LostWork
 	HasAlternative bool

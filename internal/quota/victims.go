@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -31,6 +32,13 @@ type victim struct {
 	age      int64 // nanoseconds of work per amount that would be lost
 	baseline int64
 	lost     LostWork
+}
+
+func (v victim) ground() Ground {
+	if v.own {
+		return InShare
+	}
+	return Reclaim
 }
 
 func (v victim) amount(unit int) int64 { return v.job.line.shape.of(unit) }
@@ -68,31 +76,21 @@ func (p *pass) planEntitled(s *share, head *entry) (_ plan, ok, hopeful bool) {
 	if len(short) == 0 {
 		return plan{ground: Entitled}, true, false
 	}
-	all := p.reclaimable(s, short)
-	fits := func(t *trial) bool { return t.room(s, d) }
-	if chosen, ok := p.choose(all, short, fits, func(few []victim) ([]victim, bool) {
-		return leastReclaimed(few, short[0], d.of(short[0])-p.roomIn(s, short[0]))
-	}); ok {
-		return p.plan(Entitled, chosen, all), true, false
+	f := p.field(s, short, short)
+	if chosen, ok := p.reclaim(f, s, d); ok {
+		return plan{ground: Entitled, victims: chosen, field: f}, true, false
 	}
-	return p.planPhysical(s, d, short, all, nil)
+	return f.physically(s, d)
 }
 
-// planPhysical is I3's exception: once nothing borrowed is left, an entitled
-// head may take what is physically free. own are the jobs of its own share
-// that may be stopped as well.
-func (p *pass) planPhysical(s *share, d *shape, short []int, all, own []victim) (_ plan, ok, hopeful bool) {
-	fits := func(t *trial) bool {
-		return t.within(s, d, (*holdings).ownLimit) && t.free(d) && !t.borrowed(s, short)
+func (p *pass) reclaim(f *field, s *share, d *shape) ([]victim, bool) {
+	if few, ok := f.few(); ok && len(f.short) == 1 {
+		unit := f.short[0]
+		if chosen, exact := leastReclaimed(few, unit, d.of(unit)-p.roomIn(s, unit)); exact {
+			return chosen, len(chosen) > 0
+		}
 	}
-	candidates := slices.Concat(all, own)
-	chosen, ok := p.greedy(candidates, short, fits, true)
-	if !ok {
-		return plan{}, false, len(candidates) > 0
-	}
-	physical := p.plan(Entitled, chosen, candidates)
-	physical.physical, physical.short = true, short
-	return physical, true, false
+	return f.greedy(func(t *trial) bool { return t.room(s, d) }, false)
 }
 
 // planInShare is step 3: a head that fits neither way may have strictly lower
@@ -100,53 +98,50 @@ func (p *pass) planPhysical(s *share, d *shape, short []int, all, own []victim) 
 func (p *pass) planInShare(s *share, head *entry) (_ plan, ok, hopeful bool) {
 	d := head.line.shape
 	short := p.short(s, d)
-	scarce := p.scarce(s, d, short)
-	own := p.outranked(s, head, scarce)
-	reclaim := p.reclaimable(s, short)
-	if len(own) == 0 {
-		return plan{}, false, len(reclaim) > 0 && s.within(d, (*holdings).ownLimit)
+	f := p.field(s, short, p.scarce(s, d, short))
+	f.own, f.below = s, head.priority
+	if !f.hasOwn() {
+		return plan{}, false, len(f.others) > 0 && s.within(d, (*holdings).ownLimit)
 	}
-	for i := range reclaim {
-		reclaim[i].lost = lostWork(reclaim[i], scarce)
+	if chosen, ground, ok := p.outrank(f, s, d); ok {
+		return plan{ground: ground, victims: chosen, field: f}, true, false
 	}
-	all := slices.Concat(reclaim, own)
-	entitled := func(t *trial) bool { return t.within(s, d, (*holdings).ownLimit) && t.room(s, d) }
-	borrows := func(t *trial) bool { return t.within(s, d, (*holdings).borrowLimit) && t.room(s, d) }
-
-	if len(scarce) == 1 && len(all) <= fewCandidates {
-		if chosen, ground, ok, exact := p.leastInShare(s, d, scarce[0], all); exact {
-			if ok {
-				return p.plan(ground, chosen, all), true, false
-			}
-			return p.planPhysical(s, d, short, reclaim, own)
-		}
-	}
-	best, ok := p.greedy(all, scarce, entitled, false)
-	ground := Entitled
-	if s.def.Sharing == LendAndBorrow {
-		if other, fits := p.greedy(own, scarce, borrows, false); fits && (!ok || compareSets(other, best) < 0) {
-			best, ground, ok = other, Borrow, true
-		}
-	}
-	if ok {
-		return p.plan(ground, best, all), true, false
-	}
-	return p.planPhysical(s, d, short, reclaim, own)
+	return f.physically(s, d)
 }
 
-// plan prices the choice of victims against those that were passed over.
-func (p *pass) plan(ground Ground, chosen, all []victim) plan {
-	pl := plan{ground: ground, victims: chosen, candidates: len(all)}
-	taken := make(map[JobID]bool, len(chosen))
-	for _, v := range chosen {
-		taken[v.job.id] = true
-	}
-	for _, v := range all {
-		if !taken[v.job.id] && (!pl.spared || v.lost < pl.alternative) {
-			pl.alternative, pl.spared = v.lost, true
+func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, Ground, bool) {
+	if few, ok := f.few(); ok && len(f.scarce) == 1 {
+		if chosen, ground, ok, exact := p.leastInShare(s, d, f.scarce[0], few); exact {
+			return chosen, ground, ok
 		}
 	}
-	return pl
+	chosen, ok := f.greedy(func(t *trial) bool {
+		return t.within(s, d, (*holdings).ownLimit) && t.room(s, d)
+	}, false)
+	if s.def.Sharing != LendAndBorrow {
+		return chosen, Entitled, ok
+	}
+	alone := *f
+	alone.others = nil
+	borrowing, fits := alone.greedy(func(t *trial) bool {
+		return t.within(s, d, (*holdings).borrowLimit) && t.room(s, d)
+	}, false)
+	if fits && (!ok || compareSets(borrowing, chosen) < 0) {
+		return borrowing, Borrow, true
+	}
+	return chosen, Entitled, ok
+}
+
+// physically is I3's exception: once nothing borrowed is left, an entitled
+// head may take what is physically free.
+func (f *field) physically(s *share, d *shape) (_ plan, ok, hopeful bool) {
+	chosen, ok := f.greedy(func(t *trial) bool {
+		return t.within(s, d, (*holdings).ownLimit) && t.free(d) && !t.borrowed(s, f.short)
+	}, true)
+	if !ok {
+		return plan{}, false, f.size() > 0
+	}
+	return plan{ground: Entitled, physical: true, short: f.short, victims: chosen, field: f}, true, false
 }
 
 // roomIn is how much of a unit the share may be granted as projected.
@@ -179,42 +174,134 @@ func (c *Cohort) scarce(s *share, d *shape, short []int) []int {
 	return scarce
 }
 
-// reclaimable returns the jobs of other shares that hold some of a short unit
-// while their share is over its nominal in one.
-func (p *pass) reclaimable(s *share, short []int) []victim {
-	var all []victim
+// field is whom a head may preempt: jobs of other shares while those are over
+// their nominal in a short unit, and jobs of its own share below a priority.
+// Whoever it names holds some of a scarce unit.
+type field struct {
+	p      *pass
+	short  []int
+	scarce []int
+	others []*share
+	own    *share
+	below  int32
+}
+
+func (p *pass) field(s *share, short, scarce []int) *field {
+	f := &field{p: p, short: short, scarce: scarce}
 	for _, o := range p.list {
-		if o == s || !slices.ContainsFunc(short, func(u int) bool { return o.units[u].projected() > o.units[u].nominal }) {
-			continue
-		}
-		for _, e := range o.holders {
-			all = p.candidate(all, e, false, short)
+		if o != s && slices.ContainsFunc(short, func(u int) bool { return o.units[u].projected() > o.units[u].nominal }) {
+			f.others = append(f.others, o)
 		}
 	}
-	return all
+	return f
 }
 
-// outranked returns the share's own jobs of strictly lower priority (I7).
-func (p *pass) outranked(s *share, head *entry, scarce []int) []victim {
-	var own []victim
-	for _, e := range s.holders {
-		if e.priority < head.priority {
-			own = p.candidate(own, e, true, scarce)
+// size is how many jobs the choice is made from, those that hold none of what
+// is scarce included.
+func (f *field) size() int {
+	n := 0
+	for _, o := range f.others {
+		n += len(o.roll.saved) + len(o.roll.unsaved)
+	}
+	if f.own != nil {
+		for _, list := range f.own.roll.lists() {
+			n += len(list) - f.firstBelow(list)
 		}
 	}
-	return own
+	return n
 }
 
-// candidate appends the job unless it is stopping already or holds nothing
-// that would help.
-func (p *pass) candidate(to []victim, e *entry, own bool, units []int) []victim {
-	d := e.line.shape
-	if e.held.stopping != nil || !slices.ContainsFunc(units, func(u int) bool { return d.of(u) > 0 }) {
-		return to
+// firstBelow is where the jobs begin, in a list of the own share's roll, that
+// the head outranks (I7).
+func (f *field) firstBelow(list []*entry) int {
+	return sort.Search(len(list), func(i int) bool { return list[i].priority < f.below })
+}
+
+func (f *field) hasOwn() bool {
+	for v := range (&field{p: f.p, scarce: f.scarce, own: f.own, below: f.below}).walk {
+		_ = v
+		return true
 	}
-	v := victim{job: e, own: own, age: p.unsaved(e), baseline: e.held.baseline()}
-	v.lost = lostWork(v, units)
-	return append(to, v)
+	return false
+}
+
+// few returns everybody, if they are few enough to find the exact choice.
+func (f *field) few() ([]victim, bool) {
+	var all []victim
+	for v := range f.walk {
+		if len(all) == fewCandidates {
+			return nil, false
+		}
+		all = append(all, v)
+	}
+	return all, true
+}
+
+// passedOver returns the first, in order, who was not chosen.
+func (f *field) passedOver(chosen []victim) (victim, bool) {
+	for v := range f.walk {
+		if !slices.ContainsFunc(chosen, func(c victim) bool { return c.job == v.job }) {
+			return v, true
+		}
+	}
+	return victim{}, false
+}
+
+// cursor goes through a list of a roll from its cheap end.
+type cursor struct {
+	list []*entry // what is left
+	own  bool
+	next victim
+}
+
+// walk yields everybody in the order of victim.cheaper. It looks no further
+// than it is asked to.
+func (f *field) walk(yield func(victim) bool) {
+	order := heap[*cursor]{
+		before: func(a, b *cursor) bool { return a.next.cheaper(b.next) },
+		place:  func(*cursor, int) {},
+	}
+	start := func(list []*entry, own bool) {
+		if c := (&cursor{list: list, own: own}); f.advance(c) {
+			order.push(c)
+		}
+	}
+	for _, o := range f.others {
+		for _, list := range o.roll.lists() {
+			start(list, false)
+		}
+	}
+	if f.own != nil {
+		for _, list := range f.own.roll.lists() {
+			start(list[f.firstBelow(list):], true)
+		}
+	}
+	for order.len() > 0 {
+		c := order.first()
+		if !yield(c.next) {
+			return
+		}
+		if f.advance(c) {
+			order.fix(0)
+		} else {
+			order.pop()
+		}
+	}
+}
+
+// advance moves the cursor to the next job that holds something scarce.
+func (f *field) advance(c *cursor) bool {
+	for len(c.list) > 0 {
+		e := c.list[len(c.list)-1]
+		c.list = c.list[:len(c.list)-1]
+		d := e.line.shape
+		if slices.ContainsFunc(f.scarce, func(u int) bool { return d.of(u) > 0 }) {
+			c.next = victim{job: e, own: c.own, age: f.p.unsaved(e), baseline: e.held.baseline()}
+			c.next.lost = lostWork(c.next, f.scarce)
+			return true
+		}
+	}
+	return false
 }
 
 // unsaved is how long the job has worked since its last checkpoint; one that
@@ -246,42 +333,32 @@ func lostWork(v victim, units []int) LostWork {
 	return LostWork(lo)
 }
 
-// choose finds the exact set where one unit is short and the candidates are
-// few, and otherwise a good one.
-func (p *pass) choose(all []victim, short []int, fits func(*trial) bool, exactly func([]victim) ([]victim, bool)) ([]victim, bool) {
-	if len(short) == 1 && len(all) <= fewCandidates {
-		if chosen, exact := exactly(all); exact {
-			return chosen, len(chosen) > 0
-		}
-	}
-	return p.greedy(all, short, fits, false)
-}
-
-// greedy takes candidates, cheapest first, until the head fits (or all that
-// are eligible), and then spares, dearest first, those who are not needed.
-func (p *pass) greedy(all []victim, short []int, fits func(*trial) bool, everyone bool) ([]victim, bool) {
-	order := heap[victim]{before: victim.cheaper, place: func(victim, int) {}}
-	order.items = slices.Clone(all)
-	for i := len(all)/2 - 1; i >= 0; i-- {
-		order.down(i)
-	}
-	t := newTrial(p.Cohort)
+// greedy takes candidates, cheapest first, until the head fits (or everyone
+// who is eligible), and then spares, dearest first, those who are not needed.
+func (f *field) greedy(fits func(*trial) bool, everyone bool) ([]victim, bool) {
+	t := newTrial(f.p.Cohort)
 	var chosen []victim
-	for order.len() > 0 && (everyone || !fits(t)) {
-		v := order.pop()
-		if v.own || t.eligible(v, short) {
+	if everyone || !fits(t) {
+		for v := range f.walk {
+			if !v.own && !t.eligible(v, f.short) {
+				continue
+			}
 			t.stop(v, +1)
 			chosen = append(chosen, v)
+			if !everyone && fits(t) {
+				break
+			}
 		}
 	}
 	if !fits(t) {
 		return nil, false
 	}
 	for i := len(chosen) - 1; i >= 0; i-- {
-		if t.stop(chosen[i], -1); fits(t) {
+		v := chosen[i]
+		if t.stop(v, -1); fits(t) {
 			chosen = slices.Delete(chosen, i, i+1)
 		} else {
-			t.stop(chosen[i], +1)
+			t.stop(v, +1)
 		}
 	}
 	return chosen, true
