@@ -1,0 +1,156 @@
+package bursarapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Signer signs a request without a body, for Service.
+type Signer func(r *http.Request) error
+
+// Client asks a server's door.
+type Client struct {
+	endpoint string
+	http     *http.Client
+	sign     Signer
+}
+
+// NewClient returns a client of the server at endpoint, such as
+// http://127.0.0.1:8080.
+func NewClient(endpoint string, client *http.Client, sign Signer) *Client {
+	return &Client{endpoint: strings.TrimSuffix(endpoint, "/"), http: client, sign: sign}
+}
+
+// StatusError is a server's refusal.
+type StatusError struct {
+	Status  int
+	Message string
+}
+
+func (e *StatusError) Error() string { return e.Message }
+
+// Queues returns every job queue.
+func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
+	var reply queueList
+	err := c.get(ctx, pathQueues, nil, &reply)
+	return reply.Queues, err
+}
+
+// Balances returns the balances of a queue's shares, or of all shares where
+// queue is empty.
+func (c *Client) Balances(ctx context.Context, queue string) ([]Balance, error) {
+	var reply balanceList
+	err := c.get(ctx, pathBalances, url.Values{"queue": {queue}}, &reply)
+	return reply.Balances, err
+}
+
+// Waiting returns a queue's waiting jobs in their order, at most limit of each
+// share.
+func (c *Client) Waiting(ctx context.Context, queue string, limit int) ([]Job, error) {
+	var reply jobList
+	err := c.get(ctx, pathWaiting, url.Values{"queue": {queue}, "limit": {strconv.Itoa(limit)}}, &reply)
+	return reply.Jobs, err
+}
+
+// Jobs returns the jobs that a query selects.
+func (c *Client) Jobs(ctx context.Context, q JobQuery) ([]Job, error) {
+	values := url.Values{}
+	if q.Queue != "" {
+		values.Set("queue", q.Queue)
+	}
+	if q.Share != "" {
+		values.Set("share", q.Share)
+	}
+	for _, s := range q.Statuses {
+		values.Add("status", string(s))
+	}
+	if q.Limit != 0 {
+		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	var reply jobList
+	err := c.get(ctx, pathJobs, values, &reply)
+	return reply.Jobs, err
+}
+
+// Job returns one job, named by its id, its ARN, a prefix of its id that no
+// other job has, or its name (the newest of that name).
+func (c *Client) Job(ctx context.Context, ref string) (Job, error) {
+	var reply Job
+	err := c.get(ctx, pathJob, url.Values{"job": {ref}}, &reply)
+	return reply, err
+}
+
+// Log returns what a worker printed. The caller closes it.
+func (c *Client) Log(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
+	values := url.Values{
+		"job":    {q.Job},
+		"run":    {strconv.Itoa(q.Run)},
+		"worker": {strconv.Itoa(q.Worker)},
+		"stderr": {strconv.FormatBool(q.Stderr)},
+		"follow": {strconv.FormatBool(q.Follow)},
+	}
+	return c.open(ctx, pathLog, values)
+}
+
+// Journal returns up to limit entries after the one with sequence number
+// after. If there is none yet it waits for one, for at most wait.
+func (c *Client) Journal(ctx context.Context, after int64, limit int, wait time.Duration) ([]Entry, error) {
+	values := url.Values{
+		"after": {strconv.FormatInt(after, 10)},
+		"limit": {strconv.Itoa(limit)},
+		"wait":  {wait.String()},
+	}
+	var reply entryList
+	err := c.get(ctx, pathJournal, values, &reply)
+	return reply.Entries, err
+}
+
+func (c *Client) get(ctx context.Context, path string, values url.Values, reply any) error {
+	body, err := c.open(ctx, path, values)
+	if err != nil {
+		return err
+	}
+	defer body.Close() //nolint:errcheck // it was read to the end, or its error is returned
+	if err := json.NewDecoder(body).Decode(reply); err != nil {
+		return fmt.Errorf("reading the reply of %s%s: %w", c.endpoint, path, err)
+	}
+	return nil
+}
+
+func (c *Client) open(ctx context.Context, path string, values url.Values) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.endpoint+path+"?"+values.Encode(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %q: %w", c.endpoint, err)
+	}
+	if err := c.sign(r); err != nil {
+		return nil, fmt.Errorf("signing a request: %w", err)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close() //nolint:errcheck // nothing is left to lose
+	return nil, refusal(resp)
+}
+
+// refusal reads why a server refused. Not every refusal comes from this door:
+// its body may be anything.
+func refusal(resp *http.Response) error {
+	const most = 1 << 16
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	var p problem
+	if err != nil || json.Unmarshal(body, &p) != nil || p.Message == "" {
+		p.Message = "the server answered " + resp.Status
+	}
+	return &StatusError{Status: resp.StatusCode, Message: p.Message}
+}
