@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"unicode/utf8"
@@ -20,11 +19,10 @@ import (
 const maxDepth = 64
 
 // Read reads a text that must be one JSON object and nothing else: valid
-// UTF-8, no name twice in one object. Its errors are written for whoever sent
-// the text.
+// UTF-8, no name twice in one object. Its error is an *Error.
 func Read(text []byte) (Object, error) {
 	if !utf8.Valid(text) {
-		return Object{}, errors.New("the request is not valid UTF-8; encode it as UTF-8")
+		return Object{}, errorf("the request is not valid UTF-8; encode it as UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -35,10 +33,10 @@ func Read(text []byte) (Object, error) {
 	}
 	root, ok := value.(Object)
 	if !ok {
-		return Object{}, fmt.Errorf("the request is %s; it must be a JSON object", describe(value))
+		return Object{}, errorf("the request is %s; it must be a JSON object", describe(value))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Object{}, fmt.Errorf("the request goes on after its JSON object, at byte %d; it must be one object and nothing else", dec.InputOffset())
+		return Object{}, errorf("the request goes on after its JSON object, at byte %d; it must be one object and nothing else", dec.InputOffset())
 	}
 	return root, nil
 }
@@ -50,7 +48,7 @@ type parser struct {
 
 func (p parser) value(path string, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("the request nests more than %d levels deep, at byte %d; use fewer", maxDepth, p.dec.InputOffset())
+		return nil, errorf("the request nests more than %d levels deep, at byte %d; use fewer", maxDepth, p.dec.InputOffset())
 	}
 	token, err := p.dec.Token()
 	if err != nil {
@@ -74,10 +72,10 @@ func (p parser) object(path string, depth int) (Object, error) {
 		}
 		name, ok := token.(string)
 		if !ok {
-			return o, fmt.Errorf("the request is not JSON: the name of a field at byte %d is not a string", p.dec.InputOffset())
+			return o, errorf("the request is not JSON: the name of a field at byte %d is not a string", p.dec.InputOffset())
 		}
 		if _, twice := o.fields[name]; twice {
-			return o, fmt.Errorf("%s is given twice; give it once", o.At(name))
+			return o, errorf("%s is given twice; give it once", o.At(name))
 		}
 		if o.fields[name], err = p.value(o.At(name), depth+1); err != nil {
 			return o, err
@@ -105,9 +103,9 @@ func (p parser) notJSON(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the request is not JSON: it ends at byte %d, before it is complete", p.dec.InputOffset())
+		return errorf("the request is not JSON: it ends at byte %d, before it is complete", p.dec.InputOffset())
 	}
-	return fmt.Errorf("the request is not JSON: near byte %d: %w", p.dec.InputOffset(), err)
+	return errorf("the request is not JSON: near byte %d: %v", p.dec.InputOffset(), err)
 }
 
 // element is the path of a list's i-th value, such as limits[0].

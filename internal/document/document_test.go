@@ -54,6 +54,7 @@ func TestValues(t *testing.T) {
 	type values struct {
 		Text, Empty, Absent, Null string
 		Number, Inner             int64
+		Integer                   int32
 		Inners                    []int64
 		Texts                     []string
 		Map                       map[string]string
@@ -61,12 +62,12 @@ func TestValues(t *testing.T) {
 	got := values{
 		Text: o.NeededText("s"), Empty: o.Text("e"), Absent: o.Text("no"), Null: o.Text("z"),
 		Number: o.Number("n", -3, 5), Inner: o.Object("o").Number("i", 0, 9),
-		Texts: o.Texts("ss"), Map: o.TextMap("m"),
+		Integer: o.Integer("n"), Texts: o.Texts("ss"), Map: o.TextMap("m"),
 	}
 	for _, inner := range o.Objects("os") {
 		got.Inners = append(got.Inners, inner.Number("i", 0, 9))
 	}
-	want := values{Text: "x", Number: -3, Inner: 7, Inners: []int64{1, 2}, Texts: []string{"a", "b"}, Map: map[string]string{"k": "v"}}
+	want := values{Text: "x", Number: -3, Integer: -3, Inner: 7, Inners: []int64{1, 2}, Texts: []string{"a", "b"}, Map: map[string]string{"k": "v"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("values differ (-want +got):\n%s", diff)
 	}
@@ -85,7 +86,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestValuesOfWrongTypes(t *testing.T) {
-	const text = `{"s":"x","n":3,"f":1.5,"b":true,"l":[1,"a",{}],"o":{"k":1,"l":{"n":"3"}},"big":99999999999999999999}`
+	const text = `{"s":"x","n":3,"f":1.5,"b":true,"l":[1,"a",{}],"o":{"k":1,"l":{"n":"3"}},"large":2147483648,"big":99999999999999999999}`
 	for name, c := range map[string]struct {
 		take func(Object)
 		want string
@@ -95,6 +96,9 @@ func TestValuesOfWrongTypes(t *testing.T) {
 		"number of a string":    {func(o Object) { o.Number("s", 0, 9) }, `s is the string "x"; it must be a whole number from 0 to 9`},
 		"number of a fraction":  {func(o Object) { o.Number("f", 0, 9) }, "f is the number 1.5; it must be a whole number from 0 to 9"},
 		"number of a boolean":   {func(o Object) { o.Number("b", 0, 9) }, "b is true; it must be a whole number"},
+		"integer of a string":   {func(o Object) { o.Integer("s") }, `s is the string "x"; it must be a whole number`},
+		"integer missing":       {func(o Object) { o.Integer("x") }, "x is missing; it must be a whole number"},
+		"integer too large":     {func(o Object) { o.Integer("large") }, "large is the number 2147483648; it must be a whole number"},
 		"number missing":        {func(o Object) { o.Number("x", 1, 9) }, "x is missing; it must be a whole number from 1 to 9"},
 		"number too small":      {func(o Object) { o.Number("n", 4, 9) }, "n is the number 3; it must be a whole number from 4 to 9"},
 		"number too large":      {func(o Object) { o.Number("n", 0, 2) }, "n is the number 3"},

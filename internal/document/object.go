@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -18,7 +19,18 @@ type Object struct {
 	first  *error
 }
 
-// Err returns the first error of the document that the object is a part of.
+// Error is why a document cannot be read or used: a message for whoever sent
+// it.
+type Error struct{ Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+func errorf(format string, args ...any) error {
+	return &Error{Message: fmt.Sprintf(format, args...)}
+}
+
+// Err returns the first error of the document that the object is a part of:
+// nil or an *Error.
 func (o Object) Err() error {
 	if o.first == nil {
 		return nil
@@ -29,7 +41,7 @@ func (o Object) Err() error {
 // Fail records an error, unless there is one already.
 func (o Object) Fail(format string, args ...any) {
 	if o.first != nil && *o.first == nil {
-		*o.first = fmt.Errorf(format, args...)
+		*o.first = errorf(format, args...)
 	}
 }
 
@@ -61,16 +73,26 @@ func (o Object) NeededText(name string) string {
 	return s
 }
 
+// Integer takes a whole number of 32 bits that must be there.
+func (o Object) Integer(name string) int32 {
+	return int32(o.number(name, "a whole number", math.MinInt32, math.MaxInt32))
+}
+
 // Number takes a whole number from least to most that must be there.
 func (o Object) Number(name string, least, most int64) int64 {
+	return o.number(name, fmt.Sprintf("a whole number from %d to %d", least, most), least, most)
+}
+
+func (o Object) number(name, right string, least, most int64) int64 {
 	if !o.Has(name) {
-		o.Fail("%s is missing; it must be a whole number from %d to %d", o.At(name), least, most)
+		o.Fail("%s is missing; it must be %s", o.At(name), right)
 		return 0
 	}
 	number, ok := o.fields[name].(json.Number)
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if !ok || err != nil || n < least || n > most {
-		o.Fail("%s is %s; it must be a whole number from %d to %d", o.At(name), describe(o.fields[name]), least, most)
+		o.Fail("%s is %s; it must be %s", o.At(name), describe(o.fields[name]), right)
+		return 0
 	}
 	return n
 }
