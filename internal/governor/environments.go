@@ -2,7 +2,6 @@ package governor
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -57,7 +56,7 @@ func (t *turn) createEnvironment(e resource.Environment) error {
 	if len(t.environments) >= resource.MaxEnvironments {
 		return refuse(Limit, "There are %d service environments, the most there may be. Delete one that is not needed.", len(t.environments))
 	}
-	e.Limits, e.Tags = slices.Clone(e.Limits), maps.Clone(e.Tags)
+	e = e.Clone()
 	e.Status, e.CreatedAt = resource.Valid, t.now
 	t.addEnvironment(e)
 	t.accept("CreateServiceEnvironment", subject(environmentRef(e.Name)), e)

@@ -210,6 +210,7 @@ func (g *Governor) gather() (messages []*message, more bool) {
 		select {
 		case m := <-g.inbox:
 			messages = append(messages, m)
+		case <-g.wake: // every turn looks at what is due
 		default:
 			return messages, more
 		}

@@ -2,7 +2,6 @@ package governor
 
 import (
 	"context"
-	"maps"
 	"strings"
 
 	"github.com/bursar-io/bursar/internal/resource"
@@ -45,7 +44,8 @@ func (t *turn) createPolicy(p resource.Policy) error {
 	if t.policies[p.Name] != nil {
 		return refuse(Exists, alreadyExists)
 	}
-	p.Tags, p.CreatedAt = maps.Clone(p.Tags), t.now
+	p = p.Clone()
+	p.CreatedAt = t.now
 	t.policies[p.Name] = &p
 	t.accept("CreateSchedulingPolicy", subject(policyRef(p.Name)), p)
 	t.changedResource(policyRef(p.Name))

@@ -3,7 +3,6 @@ package governor
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -66,7 +65,7 @@ func (t *turn) createQueue(q resource.Queue) error {
 	if err := t.attachable(q); err != nil {
 		return err
 	}
-	q.TimeLimitActions, q.Tags = slices.Clone(q.TimeLimitActions), maps.Clone(q.Tags)
+	q = q.Clone()
 	q.Status, q.CreatedAt = resource.Valid, t.now
 	t.addQueue(q)
 	t.accept("CreateJobQueue", subject(queueRef(q.Name)), q)

@@ -2,7 +2,6 @@ package governor
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/bursar-io/bursar/internal/resource"
@@ -66,7 +65,7 @@ func (t *turn) createShare(r resource.Share) error {
 	if len(q.shares) >= resource.MaxSharesPerQueue {
 		return refuse(Limit, "Job queue %s has %d quota shares, the most there may be. Delete one that is not needed.", q.Name, len(q.shares))
 	}
-	r.Limits, r.Tags = slices.Clone(r.Limits), maps.Clone(r.Tags)
+	r = r.Clone()
 	r.Status, r.CreatedAt = resource.Valid, t.now
 	forgetBorrowLimit(&r)
 	t.addShare(q, r)

@@ -2,7 +2,6 @@ package governor
 
 import (
 	"crypto/sha256"
-	"slices"
 	"time"
 
 	"github.com/bursar-io/bursar/internal/store"
@@ -36,9 +35,9 @@ type spoken struct {
 	at    time.Time
 }
 
+// newTokens takes stored tokens, the oldest first.
 func newTokens(stored []store.Token) tokens {
 	t := tokens{known: make(map[digest]submitted, len(stored))}
-	stored = slices.SortedFunc(slices.Values(stored), func(a, b store.Token) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	for _, k := range stored {
 		t.add(k)
 	}

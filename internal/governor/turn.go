@@ -112,7 +112,7 @@ func (t *turn) batch() store.Batch {
 		t.addResource(&b, r)
 	}
 	for i, a := range t.dirty {
-		b.Jobs[i] = a.Clone()
+		b.Jobs[i] = a.Job
 		a.changed = false
 	}
 	return b
@@ -332,19 +332,20 @@ func (t *turn) decide(d quota.Decision) {
 		t.check(fmt.Sprintf("carry out %s of job %d", d.Kind, d.Job), quota.ErrNoJob)
 		return
 	}
+	if d.Kind == quota.Park && !a.Park(t.now, d.Reason.Text) {
+		return // told again after a restart
+	}
 	d.Share, d.ForShare = ownName(d.Share), ownName(d.ForShare)
 	sentence := d.Sentence(t.jobName)
 	t.write(store.Decision, string(d.Kind), a.ID, t.journaled(a, d, sentence))
+	t.changedJob(a)
 	switch d.Kind {
 	case quota.Grant:
 		t.dispatch(a, sentence)
 	case quota.Preempt:
 		t.preempt(a, d, sentence)
 	case quota.Park:
-		if a.Park(t.now, d.Reason.Text) {
-			t.changedJob(a)
-			t.reschedule(a)
-		}
+		t.reschedule(a)
 	}
 }
 
@@ -381,6 +382,10 @@ func (t *turn) dispatch(a *activeJob, sentence string) {
 	a.Current.Decision = sentence
 	a.lane.usage.add(a.Demand, 1)
 	a.lane.moved = t.now
+	if !a.CheckpointAt.IsZero() {
+		// The engine forgets a job's checkpoints while it waits.
+		t.check("recall a checkpoint of job "+a.ID, a.cohort().Checkpointed(a.id(), a.CheckpointAt))
+	}
 	t.entered(a)
 	t.orderStart(a)
 }
@@ -395,7 +400,6 @@ func (t *turn) preempt(a *activeJob, d quota.Decision, sentence string) {
 		stop.ForJob = b.ID
 	}
 	if a.RequestStop(stop) {
-		t.changedJob(a)
 		t.reschedule(a)
 		t.orderStop(a)
 	}
