@@ -37,6 +37,7 @@ type Cohort struct {
 	backoff heap[*entry]
 
 	// Every share with a waiting head is in one stage (see pass.go).
+	owed     heap[*share]
 	entitled heap[*share]
 	borrow   heap[*share]
 	inShare  heap[*share]
@@ -60,6 +61,7 @@ type share struct {
 	roll    roll // of the holders that are not stopping
 	resting int  // jobs in backoff
 
+	owing     int // jobs that stop for the share
 	stage     stage
 	at        int // in the stage's heap or slice
 	full      fraction
@@ -88,6 +90,7 @@ func NewCohort(p Policy) *Cohort {
 		place: func(e *entry, at int) { e.at = int32(at) },
 	}
 	place := func(s *share, at int) { s.at = at }
+	c.owed = heap[*share]{before: (*share).longerWaiting, place: place}
 	c.entitled = heap[*share]{before: (*share).emptier, place: place}
 	c.borrow = heap[*share]{before: (*share).longerWaiting, place: place}
 	c.inShare = heap[*share]{before: (*share).longerWaiting, place: place}
@@ -401,7 +404,16 @@ func (c *Cohort) stop(e *entry, why Preemption) {
 	for _, n := range e.line.shape.needs {
 		c.shift(s, n.unit, 0, n.amount, 0)
 	}
+	c.owe(why.ForShare, +1)
 	c.touch(s)
+}
+
+// owe counts the jobs that stop for a share.
+func (c *Cohort) owe(share string, change int) {
+	if s, ok := c.shares[share]; ok {
+		s.owing += change
+		c.touch(s)
+	}
 }
 
 // drop takes back what a job holds, and leaves it in no place.
@@ -416,6 +428,8 @@ func (c *Cohort) drop(e *entry) {
 	}
 	if e.held.stopping == nil {
 		s.roll.strike(e)
+	} else {
+		c.owe(e.held.stopping.ForShare, -1)
 	}
 	last := s.holders[len(s.holders)-1]
 	s.holders[e.at], last.at = last, e.at

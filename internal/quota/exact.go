@@ -84,7 +84,7 @@ func (b ballot) elected(chosen bundle) []victim {
 func leastReclaimed(all []victim, unit int, need int64) (chosen []victim, exact bool) {
 	b := newBallot(all, unit)
 	for _, level := range levels(all) {
-		bundles, ok := b.reclaims(need, func(v victim) bool { return v.level(level) <= 0 })
+		bundles, ok := b.reclaims(need, func(v victim) bool { return v.compareLevel(level) <= 0 })
 		if !ok {
 			return nil, false
 		}
@@ -98,8 +98,8 @@ func leastReclaimed(all []victim, unit int, need int64) (chosen []victim, exact 
 // levels returns one candidate of each level, lowest first.
 func levels(all []victim) []victim {
 	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, victim.level)
-	return slices.CompactFunc(sorted, func(v, w victim) bool { return v.level(w) == 0 })
+	slices.SortFunc(sorted, victim.compareLevel)
+	return slices.CompactFunc(sorted, func(v, w victim) bool { return v.compareLevel(w) == 0 })
 }
 
 // reclaims returns the worthwhile bundles of other shares' jobs. Each share
@@ -175,21 +175,25 @@ func (b ballot) givenUpBy(s *share, members []int, need int64) (_ []bundle, ok b
 // entitled. ok: there is such a set.
 func (p *pass) leastInShare(s *share, d *shape, unit int, all []victim) (chosen []victim, ground Ground, ok, exact bool) {
 	b := newBallot(all, unit)
-	h, want := &s.units[unit], d.of(unit)
-	lack := want - p.roomIn(s, unit)
+	pool, h, want := &p.pools[unit], &s.units[unit], d.of(unit)
 	overNominal := h.projected() + want - h.nominal
 	overLimit := h.projected() + want - h.limit
-	reclaims, exact := b.reclaims(max(0, lack), func(v victim) bool { return true })
+	// lacks is what must still be reclaimed when own jobs that hold x have stopped.
+	lacks := func(x int64) int64 {
+		usage := h.projected() - x
+		beyond := pool.projected.beyond - h.beyond(h.projected()) + h.beyond(usage)
+		return pool.lacks(h, beyond, usage, want)
+	}
+	reclaims, exact := b.reclaims(max(0, lacks(0)), func(victim) bool { return true })
 	if !exact {
 		return nil, "", false, false
 	}
-	most := max(lack, overNominal, overLimit, 0)
 	mayBorrow := s.def.Sharing == LendAndBorrow
 	for _, level := range levels(all) {
 		if !level.own {
 			continue
 		}
-		own, exact := b.stops(most, func(v victim) bool { return v.own && v.level(level) <= 0 })
+		own, exact := b.stops(func(v victim) bool { return v.own && v.compareLevel(level) <= 0 })
 		if !exact {
 			return nil, "", false, false
 		}
@@ -201,11 +205,11 @@ func (p *pass) leastInShare(s *share, d *shape, unit int, all []victim) (chosen 
 		}
 		for _, o := range own {
 			if o.gain >= overNominal {
-				if r, ok := cheapestWith(reclaims, lack-o.gain); ok {
+				if r, ok := cheapestWith(reclaims, lacks(o.gain)); ok {
 					consider(o.with(r), Entitled)
 				}
 			}
-			if mayBorrow && o.gain >= max(overLimit, lack) {
+			if mayBorrow && o.gain >= overLimit && lacks(o.gain) <= 0 {
 				consider(o, Borrow)
 			}
 		}
@@ -227,7 +231,7 @@ func cheapestWith(bundles []bundle, gain int64) (bundle, bool) {
 }
 
 // stops returns the worthwhile bundles of jobs that may be stopped freely.
-func (b ballot) stops(most int64, may func(victim) bool) (_ []bundle, ok bool) {
+func (b ballot) stops(may func(victim) bool) (_ []bundle, ok bool) {
 	total := []bundle{{}}
 	for i, v := range b.victims {
 		if !may(v) {
@@ -235,7 +239,7 @@ func (b ballot) stops(most int64, may func(victim) bool) (_ []bundle, ok bool) {
 		}
 		one := b.single(i)
 		for _, t := range total[:len(total):len(total)] {
-			total = append(total, t.with(one).capped(most))
+			total = append(total, t.with(one))
 		}
 		if len(total) > manyBundles {
 			return nil, false
@@ -248,7 +252,7 @@ func (b ballot) stops(most int64, may func(victim) bool) (_ []bundle, ok bool) {
 // compareSets orders whole sets: lower top level, less lost work, fewer
 // victims, newer ones.
 func compareSets(a, b []victim) int {
-	top := func(set []victim) victim { return slices.MaxFunc(set, victim.level) }
+	top := func(set []victim) victim { return slices.MaxFunc(set, victim.compareLevel) }
 	lost := func(set []victim) (sum LostWork) {
 		for _, v := range set {
 			sum += v.lost
@@ -264,7 +268,7 @@ func compareSets(a, b []victim) int {
 		return ids
 	}
 	return cmp.Or(
-		top(a).level(top(b)),
+		top(a).compareLevel(top(b)),
 		cmp.Compare(lost(a), lost(b)),
 		cmp.Compare(len(a), len(b)),
 		slices.Compare(ids(b), ids(a)),

@@ -44,8 +44,8 @@ func (s *share) place(e *entry) int {
 }
 
 func (c *Cohort) whyHeadWaits(s *share, d *shape) Reason {
-	if text := c.neverFits(s, d); text != "" {
-		return parkedReason(text)
+	if never := c.neverFits(s, d); never.Text != "" {
+		return never
 	}
 	var r Reason
 	if s.stage == stageNominated {
@@ -70,7 +70,10 @@ func (c *Cohort) whyNominated(s *share, d *shape) Reason {
 		if s.granting == Borrow {
 			limit = h.limit
 		}
-		lacks := max(n.amount-p.free(&p.actual), n.amount-p.room(h, &p.actual, h.usage), h.usage+n.amount-limit)
+		// The head's own claim is no obstacle to it.
+		free := p.free(&p.actual) + h.claimed
+		beyond := p.actual.beyond - h.beyond(h.actual()) + h.beyond(h.usage)
+		lacks := max(n.amount-free, p.lacks(h, beyond, h.usage, n.amount), h.usage+n.amount-limit)
 		if lacks > 0 {
 			r.Unit, r.Lacks = p.unit, min(lacks, n.amount)
 			return r
@@ -98,19 +101,21 @@ func (c *Cohort) whyBlocked(s *share, d *shape) Reason {
 		}
 	}
 	for _, n := range d.needs {
-		room := c.roomIn(s, n.unit)
-		if n.amount <= room {
+		lacks := c.lacksIn(s, n)
+		if lacks <= 0 {
 			continue
 		}
 		p := &c.pools[n.unit]
-		r := Reason{Code: InsufficientQuota, Unit: p.unit, Lacks: n.amount - room}
+		free := p.free(&p.projected)
 		switch {
-		case p.free(&p.projected) >= n.amount:
-			r.Code = Reserved
-		case entitled || p.capacity < p.nominal:
-			r.Code = InsufficientCapacity
+		case free >= n.amount:
+			return Reason{Code: Reserved, Unit: p.unit, Lacks: lacks}
+		case entitled:
+			return Reason{Code: InsufficientCapacity, Unit: p.unit, Lacks: n.amount - free}
+		case p.capacity < p.nominal:
+			return Reason{Code: InsufficientCapacity, Unit: p.unit, Lacks: lacks}
 		}
-		return r
+		return Reason{Code: InsufficientQuota, Unit: p.unit, Lacks: lacks}
 	}
 	// Nothing is in the way: the pass that will grant it has not run yet.
 	return Reason{Code: InsufficientCapacity}

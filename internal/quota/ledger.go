@@ -12,18 +12,19 @@ import (
 // B(r) = max(0, usage − kept). Invariant I3 says that a grant of d to s leaves
 // free what the others keep:
 //
-//	d ≤ capacity − Σ usage − Σ(r≠s) R(r) = capacity − Σ kept − Σ B + R(s)
+//	d ≤ capacity − Σ usage − Σ(r≠s) R(r) = R(s) + capacity − Σ kept − Σ B
 //
-// and I3b that what all use beyond what they keep stays within what is lent:
+// and I3b that what all use beyond what they keep stays within what is lent,
+// unless the grant adds nothing to it:
 //
-//	Σ B + max(0, d − R(s)) ≤ Σ lend
+//	d ≤ R(s)  or  d ≤ R(s) + Σ lend − Σ B
 //
-// Both have the same form. So each unit has one pot, the lesser of
-// capacity − Σ kept and Σ lend; Σ B is what was taken out of it, and a share
-// may be granted R(s) + pot − Σ B.
+// So all that a unit needs to remember is Σ B, and a victim helps by as much as
+// it makes Σ B less.
 //
 // Everything is kept twice: as it is, and projected, that is without what
-// stopping jobs hold and with what nominated heads claim (section 3).
+// stopping jobs hold (section 3). Both count what nominated heads claim: nobody
+// behind them may take it.
 
 // unlimited is a limit beyond any usage, far enough from overflow to be added to.
 const unlimited = math.MaxInt64 / 4
@@ -48,8 +49,8 @@ func (d *shape) of(unit int) int64 {
 
 // account is what the pool, or one view of it, adds up to in one unit.
 type account struct {
-	used   int64 // Σ usage
-	beyond int64 // Σ B
+	used   int64 // Σ usage and claims
+	beyond int64 // Σ B of these
 }
 
 // pool is the cohort's books in one unit.
@@ -69,7 +70,8 @@ type pool struct {
 	eased     bool // in Cohort.eased
 }
 
-// idle is what is left in the pot: negative while it is overdrawn.
+// idle is how much anybody could be granted who keeps nothing: negative while
+// more is used than may be.
 func (p *pool) idle(a *account) int64 { return min(p.capacity-p.kept, p.lend) - a.beyond }
 
 func (p *pool) free(a *account) int64 { return p.capacity - a.used }
@@ -87,10 +89,20 @@ type holdings struct {
 
 func (h *holdings) projected() int64 { return h.usage - h.stopping + h.claimed }
 
-// room is what the share may be granted in the unit, given what others use
-// (I3 and I3b), with usage as seen by the account a.
-func (p *pool) room(h *holdings, a *account, usage int64) int64 {
-	return max(0, h.kept-usage) + p.idle(a)
+func (h *holdings) actual() int64 { return h.usage + h.claimed }
+
+// beyond is B of a share that uses as much.
+func (h *holdings) beyond(usage int64) int64 { return max(0, usage-h.kept) }
+
+// lacks is by how much Σ B would have to be less for the amount to be granted
+// to a share that uses as much (I3 and I3b); not positive: it may be granted.
+func (p *pool) lacks(h *holdings, beyond, usage, amount int64) int64 {
+	needed := amount - max(0, h.kept-usage)
+	lacks := needed + beyond - (p.capacity - p.kept)
+	if needed > 0 {
+		lacks = max(lacks, needed+beyond-p.lend)
+	}
+	return lacks
 }
 
 // shift is the only way in which usage changes: it books amounts on a share in
@@ -112,13 +124,13 @@ func (c *Cohort) shift(s *share, unit int, usage, stopping, claimed int64) {
 	}
 }
 
-// take adds (sign 1) or withdraws (sign −1) a share's usage from the sums.
+// take adds a share's usage to the sums (sign 1), or takes it out of them
+// (sign −1).
 func (p *pool) take(h *holdings, sign int64) {
-	projected := h.projected()
-	p.actual.used += sign * h.usage
-	p.actual.beyond += sign * max(0, h.usage-h.kept)
-	p.projected.used += sign * projected
-	p.projected.beyond += sign * max(0, projected-h.kept)
+	p.actual.used += sign * h.actual()
+	p.actual.beyond += sign * h.beyond(h.actual())
+	p.projected.used += sign * h.projected()
+	p.projected.beyond += sign * h.beyond(h.projected())
 }
 
 // declare sets a share's limits in one unit from its declaration.

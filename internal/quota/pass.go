@@ -16,19 +16,21 @@ type stage int8
 const (
 	stageNone      stage = iota
 	stageDirty           // to be classified
+	stageOwed            // candidate whose claim stands from an earlier pass
 	stageEntitled        // candidate of step 1
 	stageBorrow          // candidate of step 2
 	stageInShare         // candidate of step 3
 	stageBlocked         // its head cannot start as things are
-	stageChosen          // its plan is being carried out
 	stageNominated       // its head's claim stands; it waits for stopping jobs
 )
 
 // Pass decides, at now, everything that can be decided (section 3), and
 // applies its decisions to the cohort: what it grants is held from now on, what
-// it preempts is stopping. After every decision all heads but the nominated
-// ones are candidates again, from step 1 on, so a second pass at once decides
-// nothing more. Park decisions come last, in order of share name.
+// it preempts is stopping. After every grant and preemption all heads are
+// candidates again and all claims are derived anew, so a second pass at once
+// decides nothing more. First come the heads of shares that jobs stop for: what
+// was taken back for them is theirs to claim. Park decisions come last, in
+// order of share name.
 func (c *Cohort) Pass(now time.Time) []Decision {
 	at := now.UnixNano()
 	c.wakeUp(at)
@@ -72,16 +74,22 @@ func (c *Cohort) wakeUp(now int64) {
 }
 
 // reopen makes candidates of all whose standing is not settled by the books
-// alone: nominated heads, whose claims are derived anew in every pass, and
-// heads for whom it depends on the choice of victims.
+// alone: nominated heads, and heads for whom it depends on the choice of victims.
 func (c *Cohort) reopen() {
-	claiming, hopeful := c.claiming, c.hopeful
-	c.claiming, c.hopeful = nil, nil
-	for _, s := range claiming {
-		c.release(s)
+	c.withdrawClaims()
+	hopeful := c.hopeful
+	c.hopeful = nil
+	for _, s := range hopeful {
 		c.touch(s)
 	}
-	for _, s := range hopeful {
+}
+
+// withdrawClaims has all claims derived anew.
+func (c *Cohort) withdrawClaims() {
+	claiming := c.claiming
+	c.claiming = nil
+	for _, s := range claiming {
+		c.release(s)
 		c.touch(s)
 	}
 }
@@ -90,6 +98,8 @@ func (c *Cohort) reopen() {
 func (p *pass) step() bool {
 	p.review()
 	switch {
+	case p.owed.len() > 0:
+		p.try(p.owed.first())
 	case p.entitled.len() > 0:
 		p.try(p.entitled.first())
 	case p.borrow.len() > 0:
@@ -131,20 +141,30 @@ func (p *pass) review() {
 func (c *Cohort) classify(s *share) {
 	s.stage, s.at = stageNone, -1
 	head := s.head()
-	text := ""
+	never := Reason{}
 	if head != nil {
-		text = c.neverFits(s, head.line.shape)
+		never = c.neverFits(s, head.line.shape)
 	}
-	if text != "" || s.parked != nil {
+	if never.Text != "" || s.parked != nil {
 		c.listForParking(s)
 	}
-	if head == nil {
-		return
+	switch {
+	case head == nil:
+	case never.Text != "":
+		c.block(s, false, false)
+	case s.owing > 0:
+		s.stage = stageOwed
+		c.owed.push(s)
+	default:
+		c.line(s, head)
 	}
+}
+
+// line makes the share a candidate of the first of the steps 1 to 3 that its
+// head may take.
+func (c *Cohort) line(s *share, head *entry) {
 	d := head.line.shape
 	switch {
-	case text != "":
-		c.block(s, false, false)
 	case s.within(d, (*holdings).ownLimit):
 		s.full, s.stage = s.fullness(), stageEntitled
 		c.entitled.push(s)
@@ -174,30 +194,35 @@ func (s *share) within(d *shape, limit func(*holdings) int64) bool {
 	return true
 }
 
-// neverFits returns the text of A7 that says why a demand can never be met, in
-// the order of section 3 and A7; empty: it can.
-func (c *Cohort) neverFits(s *share, d *shape) string {
-	for _, n := range d.needs {
-		if n.amount > c.pools[n.unit].capacity {
-			return TextEnvironmentMax
+// neverFits returns the reason, with its text of A7, why a demand can never be
+// met, in the order of section 3 and A7; the zero Reason: it can.
+func (c *Cohort) neverFits(s *share, d *shape) Reason {
+	borrows := s.def.Sharing == LendAndBorrow
+	checks := []struct {
+		applies bool
+		text    string
+		limit   func(*pool, *holdings) int64
+	}{
+		{true, TextEnvironmentMax, func(p *pool, _ *holdings) int64 { return p.capacity }},
+		{!borrows, TextShareLimit, func(_ *pool, h *holdings) int64 { return h.nominal }},
+		{borrows, TextShareAndBorrowLimit, func(_ *pool, h *holdings) int64 { return h.limit }},
+		{borrows, TextBorrowable, func(p *pool, h *holdings) int64 { return h.nominal + p.lend - h.lend }},
+	}
+	for _, check := range checks {
+		if !check.applies {
+			continue
+		}
+		for _, n := range d.needs {
+			p := &c.pools[n.unit]
+			if limit := check.limit(p, &s.units[n.unit]); n.amount > limit {
+				return Reason{
+					Code: Misconfiguration, Unit: p.unit, Wants: n.amount, Lacks: n.amount - limit,
+					Place: 1, Text: check.text,
+				}
+			}
 		}
 	}
-	beyond := func(limit func(n need) int64) bool {
-		return slices.ContainsFunc(d.needs, func(n need) bool { return n.amount > limit(n) })
-	}
-	borrows := s.def.Sharing == LendAndBorrow
-	switch {
-	case !borrows && beyond(func(n need) int64 { return s.units[n.unit].nominal }):
-		return TextShareLimit
-	case borrows && beyond(func(n need) int64 { return s.units[n.unit].limit }):
-		return TextShareAndBorrowLimit
-	case borrows && beyond(func(n need) int64 {
-		h := &s.units[n.unit]
-		return h.nominal + c.pools[n.unit].lend - h.lend
-	}):
-		return TextBorrowable
-	}
-	return ""
+	return Reason{}
 }
 
 // emptier is the order of step 1: rank, then least usage relative to nominal,
@@ -221,13 +246,15 @@ func (s *share) longerWaiting(o *share) bool {
 }
 
 // try lets a candidate start by the plan of its step. Where there is none it
-// goes on to the in-share step, or is blocked.
+// goes on to a later step, or is blocked.
 func (p *pass) try(s *share) {
 	step, head := s.stage, s.head()
 	p.unstage(s)
 	var pl plan
 	var ok, hopeful bool
 	switch step {
+	case stageOwed:
+		pl, ok = p.planOwed(s, head)
 	case stageEntitled:
 		pl, ok, hopeful = p.planEntitled(s, head)
 	case stageBorrow:
@@ -238,6 +265,8 @@ func (p *pass) try(s *share) {
 	switch {
 	case ok:
 		p.carryOut(s, head, pl)
+	case step == stageOwed:
+		p.line(s, head)
 	case step != stageInShare && s.def.InSharePreemption:
 		s.stage = stageInShare
 		p.inShare.push(s)
@@ -246,29 +275,39 @@ func (p *pass) try(s *share) {
 	}
 }
 
-// hasRoom reports whether the projected pool has room for the demand without
-// anybody having to stop (I3 and I3b).
-func (c *Cohort) hasRoom(s *share, d *shape) bool {
-	for _, n := range d.needs {
-		p, h := &c.pools[n.unit], &s.units[n.unit]
-		if n.amount > p.room(h, &p.projected, h.projected()) {
-			return false
-		}
+// planOwed lets a head claim, before all others, what is on its way back for
+// its share, if that is enough.
+func (p *pass) planOwed(s *share, head *entry) (plan, bool) {
+	d := head.line.shape
+	short := p.short(s, d)
+	if s.within(d, (*holdings).ownLimit) {
+		physical := len(short) > 0
+		return plan{ground: Entitled, physical: physical, short: short},
+			!physical || newTrial(p.Cohort).physical(s, d, short)
 	}
-	return true
+	may := s.def.Sharing == LendAndBorrow && s.within(d, (*holdings).borrowLimit)
+	return plan{ground: Borrow}, may && len(short) == 0
 }
 
-// carryOut preempts the plan's victims, and grants the head its demand if that
-// is covered now; otherwise the head is nominated.
+// carryOut preempts the plan's victims, or grants the head its demand if that
+// is covered now; otherwise the head is nominated, and claims it.
 func (p *pass) carryOut(s *share, head *entry, plan plan) {
-	s.stage = stageChosen
-	p.preempt(plan, s, head)
-	if p.covered(s, head.line.shape, plan) {
-		s.stage = stageNone
+	switch {
+	case len(plan.victims) > 0:
+		p.preempt(plan, s, head)
+	case p.covered(s, head.line.shape, plan):
 		p.grant(s, head, plan.ground)
+	default:
+		p.nominate(s, head, plan.ground)
 		return
 	}
-	s.stage, s.nominated, s.granting = stageNominated, head, plan.ground
+	p.touch(s)
+	p.withdrawClaims()
+}
+
+// nominate lets the head claim what stopping jobs will give back.
+func (p *pass) nominate(s *share, head *entry, ground Ground) {
+	s.stage, s.nominated, s.granting = stageNominated, head, ground
 	p.claiming = append(p.claiming, s)
 	for _, n := range head.line.shape.needs {
 		p.shift(s, n.unit, 0, 0, n.amount)
@@ -276,7 +315,8 @@ func (p *pass) carryOut(s *share, head *entry, plan plan) {
 }
 
 // covered reports whether a planned demand is covered by what is there now,
-// stopping jobs holding what they hold (I1, I2, I3 and I3b).
+// with stopping jobs holding what they hold, and without what others claim
+// (I1, I2, I3 and I3b).
 func (p *pass) covered(s *share, d *shape, plan plan) bool {
 	for _, n := range d.needs {
 		b, h := &p.pools[n.unit], &s.units[n.unit]
@@ -291,7 +331,7 @@ func (p *pass) covered(s *share, d *shape, plan plan) bool {
 			if p.borrowedFrom(s, n.unit) {
 				return false
 			}
-		} else if n.amount > b.room(h, &b.actual, h.usage) {
+		} else if b.lacks(h, b.actual.beyond, h.usage, n.amount) > 0 {
 			return false
 		}
 	}
@@ -301,16 +341,13 @@ func (p *pass) covered(s *share, d *shape, plan plan) bool {
 // borrowedFrom reports whether any share but s uses more than its nominal.
 func (c *Cohort) borrowedFrom(s *share, unit int) bool {
 	return slices.ContainsFunc(c.list, func(o *share) bool {
-		return o != s && o.units[unit].usage > o.units[unit].nominal
+		return o != s && o.units[unit].actual() > o.units[unit].nominal
 	})
 }
 
 // preempt tells the plan's victims to stop, and records what they were chosen
 // from.
 func (p *pass) preempt(plan plan, s *share, head *entry) {
-	if len(plan.victims) == 0 {
-		return
-	}
 	alternative, spared := plan.field.passedOver(plan.victims)
 	candidates := plan.field.size()
 	for _, v := range plan.victims {
@@ -377,7 +414,7 @@ func (c *Cohort) release(s *share) {
 // touch has a share classified again. A nominated head keeps its claim until
 // the next pass derives it anew.
 func (c *Cohort) touch(s *share) {
-	if s.stage == stageDirty || s.stage == stageChosen || s.stage == stageNominated {
+	if s.stage == stageDirty || s.stage == stageNominated {
 		return
 	}
 	c.unstage(s)
@@ -402,6 +439,8 @@ func (c *Cohort) touchBlocked(which func(*share) bool) {
 // unstage takes a share out of its stage.
 func (c *Cohort) unstage(s *share) {
 	switch s.stage {
+	case stageOwed:
+		c.owed.remove(s.at)
 	case stageEntitled:
 		c.entitled.remove(s.at)
 	case stageBorrow:
@@ -433,23 +472,19 @@ func (p *pass) park() {
 	for _, s := range p.parking {
 		s.listed = false
 		var parked *entry
-		text := ""
+		var never Reason
 		if head := s.head(); head != nil {
-			if text = p.neverFits(s, head.line.shape); text != "" {
+			if never = p.neverFits(s, head.line.shape); never.Text != "" {
 				parked = head
 			}
 		}
 		if old := s.parked; old != nil && old != parked && p.jobs[old.id] == old && old.held == nil {
 			p.decisions = append(p.decisions, Decision{Kind: Park, Job: old.id, Share: s.def.Name})
 		}
-		if parked != nil && (parked != s.parked || text != s.text) {
-			p.decisions = append(p.decisions, Decision{
-				Kind: Park, Job: parked.id, Share: s.def.Name, Reason: parkedReason(text),
-			})
+		if parked != nil && (parked != s.parked || never.Text != s.text) {
+			p.decisions = append(p.decisions, Decision{Kind: Park, Job: parked.id, Share: s.def.Name, Reason: never})
 		}
-		s.parked, s.text = parked, text
+		s.parked, s.text = parked, never.Text
 	}
 	p.parking = p.parking[:0]
 }
-
-func parkedReason(text string) Reason { return Reason{Code: Misconfiguration, Text: text, Place: 1} }

@@ -29,6 +29,7 @@ const manyBundles = 1 << 14
 type victim struct {
 	job      *entry
 	own      bool  // of the head's own share
+	rank     int32 // among its ground: who has a lower one goes first
 	age      int64 // nanoseconds of work per amount that would be lost
 	baseline int64
 	lost     LostWork
@@ -43,20 +44,20 @@ func (v victim) ground() Ground {
 
 func (v victim) amount(unit int) int64 { return v.job.line.shape.of(unit) }
 
-// level orders grounds and priorities; victims of a lower level go first.
-func (v victim) level(w victim) int {
+// compareLevel orders grounds and ranks; victims of a lower level go first.
+func (v victim) compareLevel(w victim) int {
 	if v.own != w.own {
 		if v.own {
 			return 1
 		}
 		return -1
 	}
-	return cmp.Compare(v.job.priority, w.job.priority)
+	return cmp.Compare(v.rank, w.rank)
 }
 
 // cheaper is the order in which many candidates are tried.
 func (v victim) cheaper(w victim) bool {
-	if l := v.level(w); l != 0 {
+	if l := v.compareLevel(w); l != 0 {
 		return l < 0
 	}
 	if v.age != w.age {
@@ -86,7 +87,7 @@ func (p *pass) planEntitled(s *share, head *entry) (_ plan, ok, hopeful bool) {
 func (p *pass) reclaim(f *field, s *share, d *shape) ([]victim, bool) {
 	if few, ok := f.few(); ok && len(f.short) == 1 {
 		unit := f.short[0]
-		if chosen, exact := leastReclaimed(few, unit, d.of(unit)-p.roomIn(s, unit)); exact {
+		if chosen, exact := leastReclaimed(few, unit, p.lacksIn(s, need{unit, d.of(unit)})); exact {
 			return chosen, len(chosen) > 0
 		}
 	}
@@ -136,7 +137,7 @@ func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, Ground, bool) {
 // head may take what is physically free.
 func (f *field) physically(s *share, d *shape) (_ plan, ok, hopeful bool) {
 	chosen, ok := f.greedy(func(t *trial) bool {
-		return t.within(s, d, (*holdings).ownLimit) && t.free(d) && !t.borrowed(s, f.short)
+		return t.within(s, d, (*holdings).ownLimit) && t.physical(s, d, f.short)
 	}, true)
 	if !ok {
 		return plan{}, false, f.size() > 0
@@ -144,17 +145,23 @@ func (f *field) physically(s *share, d *shape) (_ plan, ok, hopeful bool) {
 	return plan{ground: Entitled, physical: true, short: f.short, victims: chosen, field: f}, true, false
 }
 
-// roomIn is how much of a unit the share may be granted as projected.
-func (c *Cohort) roomIn(s *share, unit int) int64 {
-	b, h := &c.pools[unit], &s.units[unit]
-	return b.room(h, &b.projected, h.projected())
+// lacksIn is by how much the projected pool falls short of a need of the share.
+func (c *Cohort) lacksIn(s *share, n need) int64 {
+	p, h := &c.pools[n.unit], &s.units[n.unit]
+	return p.lacks(h, p.projected.beyond, h.projected(), n.amount)
 }
 
-// short returns the units of which there is too little for the demand.
+// hasRoom reports whether no unit is short.
+func (c *Cohort) hasRoom(s *share, d *shape) bool {
+	return !slices.ContainsFunc(d.needs, func(n need) bool { return c.lacksIn(s, n) > 0 })
+}
+
+// short returns the units in which the projected pool falls short of a demand
+// if nobody has to stop.
 func (c *Cohort) short(s *share, d *shape) []int {
 	var short []int
 	for _, n := range d.needs {
-		if n.amount > c.roomIn(s, n.unit) {
+		if c.lacksIn(s, n) > 0 {
 			short = append(short, n.unit)
 		}
 	}
@@ -175,8 +182,8 @@ func (c *Cohort) scarce(s *share, d *shape, short []int) []int {
 }
 
 // field is whom a head may preempt: jobs of other shares while those are over
-// their nominal in a short unit, and jobs of its own share below a priority.
-// Whoever it names holds some of a scarce unit.
+// their nominal in a short unit of which the job holds some, and jobs of its
+// own share, below a priority, that hold some of a scarce unit.
 type field struct {
 	p      *pass
 	short  []int
@@ -196,8 +203,8 @@ func (p *pass) field(s *share, short, scarce []int) *field {
 	return f
 }
 
-// size is how many jobs the choice is made from, those that hold none of what
-// is scarce included.
+// size is how many jobs the choice is made from, those included that hold none
+// of what is wanted.
 func (f *field) size() int {
 	n := 0
 	for _, o := range f.others {
@@ -217,13 +224,7 @@ func (f *field) firstBelow(list []*entry) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].priority < f.below })
 }
 
-func (f *field) hasOwn() bool {
-	for v := range (&field{p: f.p, scarce: f.scarce, own: f.own, below: f.below}).walk {
-		_ = v
-		return true
-	}
-	return false
-}
+func (f *field) hasOwn() bool { return f.cursorOwn().advance() }
 
 // few returns everybody, if they are few enough to find the exact choice.
 func (f *field) few() ([]victim, bool) {
@@ -247,13 +248,6 @@ func (f *field) passedOver(chosen []victim) (victim, bool) {
 	return victim{}, false
 }
 
-// cursor goes through a list of a roll from its cheap end.
-type cursor struct {
-	list []*entry // what is left
-	own  bool
-	next victim
-}
-
 // walk yields everybody in the order of victim.cheaper. It looks no further
 // than it is asked to.
 func (f *field) walk(yield func(victim) bool) {
@@ -261,19 +255,14 @@ func (f *field) walk(yield func(victim) bool) {
 		before: func(a, b *cursor) bool { return a.next.cheaper(b.next) },
 		place:  func(*cursor, int) {},
 	}
-	start := func(list []*entry, own bool) {
-		if c := (&cursor{list: list, own: own}); f.advance(c) {
+	for _, o := range f.others {
+		if c := f.cursorOf(o); c.advance() {
 			order.push(c)
 		}
 	}
-	for _, o := range f.others {
-		for _, list := range o.roll.lists() {
-			start(list, false)
-		}
-	}
 	if f.own != nil {
-		for _, list := range f.own.roll.lists() {
-			start(list[f.firstBelow(list):], true)
+		if c := f.cursorOwn(); c.advance() {
+			order.push(c)
 		}
 	}
 	for order.len() > 0 {
@@ -281,7 +270,7 @@ func (f *field) walk(yield func(victim) bool) {
 		if !yield(c.next) {
 			return
 		}
-		if f.advance(c) {
+		if c.advance() {
 			order.fix(0)
 		} else {
 			order.pop()
@@ -289,19 +278,83 @@ func (f *field) walk(yield func(victim) bool) {
 	}
 }
 
-// advance moves the cursor to the next job that holds something scarce.
-func (f *field) advance(c *cursor) bool {
-	for len(c.list) > 0 {
-		e := c.list[len(c.list)-1]
-		c.list = c.list[:len(c.list)-1]
-		d := e.line.shape
-		if slices.ContainsFunc(f.scarce, func(u int) bool { return d.of(u) > 0 }) {
-			c.next = victim{job: e, own: c.own, age: f.p.unsaved(e), baseline: e.held.baseline()}
-			c.next.lost = lostWork(c.next, f.scarce)
-			return true
+// cursor goes through a share's roll from the cheap ends of its lists.
+type cursor struct {
+	f     *field
+	own   bool
+	units []int       // in which its jobs must hold something
+	lists [2][]*entry // what is left
+	next  victim
+	any   bool // next was set before
+}
+
+func (f *field) cursorOf(o *share) *cursor {
+	c := &cursor{f: f, lists: o.roll.lists()}
+	for _, u := range f.short {
+		if o.units[u].projected() > o.units[u].nominal {
+			c.units = append(c.units, u)
 		}
 	}
-	return false
+	return c
+}
+
+func (f *field) cursorOwn() *cursor {
+	c := &cursor{f: f, own: true, units: f.scarce, lists: f.own.roll.lists()}
+	for i, list := range c.lists {
+		c.lists[i] = list[f.firstBelow(list):]
+	}
+	return c
+}
+
+// advance moves to the share's next job; false: there is none.
+func (c *cursor) advance() bool {
+	best, at := victim{}, -1
+	for i := range c.lists {
+		if v, ok := c.last(i); ok && (at < 0 || v.job.priority < best.job.priority ||
+			v.job.priority == best.job.priority && v.cheaper(best)) {
+			best, at = v, i
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	best.rank = c.rank(best)
+	c.next, c.any = best, true
+	c.lists[at] = c.lists[at][:len(c.lists[at])-1]
+	return true
+}
+
+// rank is what a job's priority comes to among all candidates. Priorities of
+// different shares do not compare: in each, the lowest that can be preempted
+// is 0, the next 1, and so on. Inside the head's own share they are what they are.
+func (c *cursor) rank(v victim) int32 {
+	switch {
+	case c.own:
+		return v.job.priority
+	case !c.any:
+		return 0
+	case v.job.priority > c.next.job.priority:
+		return c.next.rank + 1
+	default:
+		return c.next.rank
+	}
+}
+
+// last drops from the end of a list who holds nothing that would help, and
+// returns who is then last.
+func (c *cursor) last(list int) (victim, bool) {
+	for rest := c.lists[list]; len(rest) > 0; rest = rest[:len(rest)-1] {
+		e := rest[len(rest)-1]
+		d := e.line.shape
+		if slices.ContainsFunc(c.units, func(u int) bool { return d.of(u) > 0 }) {
+			c.lists[list] = rest
+			v := victim{job: e, own: c.own, age: c.f.p.unsaved(e), baseline: e.held.baseline()}
+			v.lost = lostWork(v, c.f.scarce)
+			return v, true
+		}
+	}
+	c.lists[list] = nil
+	return victim{}, false
 }
 
 // unsaved is how long the job has worked since its last checkpoint; one that
@@ -399,21 +452,30 @@ func (t *trial) stop(v victim, sign int64) {
 	}
 }
 
-// eligible reports whether the victim's share is still over its nominal in a
-// unit that is short.
+// eligible reports whether the victim holds some of a short unit in which its
+// share is still over its nominal.
 func (t *trial) eligible(v victim, short []int) bool {
 	s := v.job.share()
-	return slices.ContainsFunc(short, func(u int) bool { return t.usage(s, u) > s.units[u].nominal })
+	return slices.ContainsFunc(short, func(u int) bool {
+		return v.amount(u) > 0 && t.usage(s, u) > s.units[u].nominal
+	})
 }
 
+// room reports whether the pool would no longer fall short of the demand.
 func (t *trial) room(s *share, d *shape) bool {
 	for _, n := range d.needs {
 		b, h := &t.c.pools[n.unit], &s.units[n.unit]
-		if n.amount > b.room(h, &b.projected, t.usage(s, n.unit))+t.gained[n.unit] {
+		if b.lacks(h, b.projected.beyond-t.gained[n.unit], t.usage(s, n.unit), n.amount) > 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// physical reports whether the demand would be free, with nothing borrowed
+// left in the units that are short.
+func (t *trial) physical(s *share, d *shape, short []int) bool {
+	return t.free(d) && !t.borrowed(s, short)
 }
 
 func (t *trial) within(s *share, d *shape, limit func(*holdings) int64) bool {
