@@ -47,8 +47,9 @@ type Entry struct {
 }
 
 // Batch is what one commit makes durable, all of it or nothing. Records replace
-// those of the same name or id; removed resources are named by Ref (jobs are
-// never removed).
+// those of the same name or id, after the resources that Removed names are
+// gone; jobs are never removed. What identifies a job never changes: its ID,
+// Seq, Name, Queue, Share, CreatedAt, Token and TokenHash.
 type Batch struct {
 	Environments []resource.Environment
 	Policies     []resource.Policy
@@ -60,15 +61,16 @@ type Batch struct {
 	Entries      []Entry
 }
 
-// Contents is what a governor starts from: every resource, every job that has
-// not finished (in order of Seq), and where the counters stand.
+// Contents is what a governor starts from: every resource (in order of queue
+// and name), every job that has not finished (in order of Seq), and where the
+// counters stand.
 type Contents struct {
 	Environments []resource.Environment
 	Policies     []resource.Policy
 	Queues       []resource.Queue
 	Shares       []resource.Share
 	Jobs         []job.Job
-	Tokens       []Token // of jobs created since the time given, finished ones too
+	Tokens       []Token // of jobs created since the time given, finished ones too, oldest first
 	LastJobSeq   int64   // 0 when there was never a job
 	LastEntrySeq int64   // 0 when the journal is empty
 }
@@ -103,7 +105,9 @@ type Store interface {
 	// Load returns the present state, with the tokens of jobs created at or
 	// after tokensSince.
 	Load(ctx context.Context, tokensSince time.Time) (Contents, error)
-	// Commit makes the batch durable. After an error nothing of it is.
+	// Commit makes the batch durable. After an error nothing of it is. It
+	// minds ctx until it begins to write, and then runs to its end, so that
+	// its outcome is never in doubt.
 	Commit(ctx context.Context, b Batch) error
 	// Job returns one job, finished or not, or ErrNotFound.
 	Job(ctx context.Context, id string) (job.Job, error)

@@ -1,0 +1,30 @@
+package resource
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone returns a deep copy.
+func (e Environment) Clone() Environment {
+	e.Limits, e.Tags = slices.Clone(e.Limits), maps.Clone(e.Tags)
+	return e
+}
+
+// Clone returns a deep copy.
+func (p Policy) Clone() Policy {
+	p.Tags = maps.Clone(p.Tags)
+	return p
+}
+
+// Clone returns a deep copy.
+func (q Queue) Clone() Queue {
+	q.TimeLimitActions, q.Tags = slices.Clone(q.TimeLimitActions), maps.Clone(q.Tags)
+	return q
+}
+
+// Clone returns a deep copy.
+func (s Share) Clone() Share {
+	s.Limits, s.Tags = slices.Clone(s.Limits), maps.Clone(s.Tags)
+	return s
+}
