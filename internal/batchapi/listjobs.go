@@ -46,10 +46,10 @@ func (d *door) listJobs(ctx context.Context, in document.Object) (any, error) {
 	filter, value := takeFilter(in)
 	applyFilter(in, &q, statuses, filter, value)
 	p := takePage(in, "ListServiceJobs", q.Queue, fmt.Sprint(q.Statuses), filter, value)
-	if err := p.continueAfter(&q); err != nil {
+	if err := in.Err(); err != nil {
 		return nil, err
 	}
-	if err := in.Err(); err != nil {
+	if err := p.continueAfter(&q); err != nil {
 		return nil, err
 	}
 	q.Limit = p.size + 1 // one more, to know whether there is one

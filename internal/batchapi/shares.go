@@ -23,7 +23,7 @@ type sharePreemption struct {
 	InShare string `json:"inSharePreemption"`
 }
 
-// shareDetail is a share. Tags is nil in lists, which do not have them.
+// shareDetail is a share as lists have it: without tags.
 type shareDetail struct {
 	shareReply
 	QueueARN   string               `json:"jobQueueArn"`
@@ -32,7 +32,11 @@ type shareDetail struct {
 	Preemption sharePreemption      `json:"preemptionConfiguration"`
 	State      resource.State       `json:"state"`
 	Status     resource.Status      `json:"status"`
-	Tags       map[string]string    `json:"tags,omitempty"`
+}
+
+type describedShare struct {
+	shareDetail
+	Tags map[string]string `json:"tags"`
 }
 
 type shareList struct {
@@ -116,9 +120,7 @@ func (d *door) describeShare(ctx context.Context, in document.Object) (any, erro
 	}
 	for _, s := range shares {
 		if s.Name == ref.Name {
-			detail := d.shareDetail(s)
-			detail.Tags = s.Tags
-			return detail, nil
+			return describedShare{shareDetail: d.shareDetail(s), Tags: tagsOf(s.Tags)}, nil
 		}
 	}
 	return nil, invalid("quotaShareArn: quota share %s does not exist in job queue %s; ListQuotaShares lists those that do",

@@ -132,7 +132,7 @@ func describe(value any) string {
 func Quote(s string) string { return strconv.Quote(shorten(s)) }
 
 func shorten(s string) string {
-	const most = 80
+	const most = 128
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}

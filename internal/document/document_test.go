@@ -125,7 +125,7 @@ func TestValuesOfWrongTypes(t *testing.T) {
 }
 
 func TestQuoteShortens(t *testing.T) {
-	if got := Quote(strings.Repeat("é", 81)); got != `"`+strings.Repeat("é", 80)+`…"` {
+	if got := Quote(strings.Repeat("é", 129)); got != `"`+strings.Repeat("é", 128)+`…"` {
 		t.Errorf("Quote = %s", got)
 	}
 	if got := Quote("a\"b"); got != `"a\"b"` {
