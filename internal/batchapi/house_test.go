@@ -52,28 +52,33 @@ func (trusting) Verify(*http.Request, []byte) (auth.Principal, error) {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	h := &house{clock: clock.NewManual(testStart), store: memory.New()}
-	world := simulated.NewWorld(h.clock, 2*time.Minute, func(runner.Attempt) simulated.Program {
+	h.governor = startGovernor(t, h.store, h.clock, func(runner.Attempt) simulated.Program {
 		return simulated.Program{Runtime: time.Hour}
 	})
-	h.governor = governor.New(governor.Config{
-		Store:          h.store,
-		NewRunner:      world.Attach,
-		Clock:          h.clock,
+	h.door = doorTo(h.governor)
+	return h
+}
+
+func startGovernor(t testing.TB, store *memory.Store, clock simulated.Clock, program func(runner.Attempt) simulated.Program) *governor.Governor {
+	t.Helper()
+	g := governor.New(governor.Config{
+		Store:          store,
+		NewRunner:      simulated.NewWorld(clock, 2*time.Minute, program).Attach,
+		Clock:          clock,
 		NewID:          counter("00000000-0000-4000-8000-%012d"),
 		NewSuffix:      counter("%032d"),
 		TrainingJobARN: func(name string) string { return "arn:aws:sagemaker:us-east-1:123456789012:training-job/" + name },
 		Log:            slog.New(slog.DiscardHandler),
 	})
-	if err := h.governor.Start(context.Background()); err != nil {
+	if err := g.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := h.governor.Stop(context.Background()); err != nil {
+		if err := g.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	h.door = doorTo(h.governor)
-	return h
+	return g
 }
 
 func counter(format string) func() string {

@@ -51,7 +51,7 @@ func (p page) token(cursor string) string {
 }
 
 func (p page) open(token string) (cursor string, ok bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(token)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) <= checkLength {
 		return "", false
 	}
