@@ -32,17 +32,14 @@ type statements struct {
 }
 
 func (s *statements) prepare(ctx context.Context, conn *sql.Conn) error {
-	for _, p := range []struct {
-		stmt **sql.Stmt
-		text string
-	}{
-		{&s.job, putJob}, {&s.payload, putPayload}, {&s.entry, putEntry}, {&s.resource, putResource}, {&s.remove, removeResource},
-	} {
-		stmt, err := conn.PrepareContext(ctx, p.text)
-		if err != nil {
-			return fmt.Errorf("prepare %q: %w", p.text, err)
-		}
-		*p.stmt = stmt
+	var errs [5]error
+	s.job, errs[0] = conn.PrepareContext(ctx, putJob)
+	s.payload, errs[1] = conn.PrepareContext(ctx, putPayload)
+	s.entry, errs[2] = conn.PrepareContext(ctx, putEntry)
+	s.resource, errs[3] = conn.PrepareContext(ctx, putResource)
+	s.remove, errs[4] = conn.PrepareContext(ctx, removeResource)
+	if err := errors.Join(errs[:]...); err != nil {
+		return fmt.Errorf("prepare the statements of a commit: %w", err)
 	}
 	return nil
 }

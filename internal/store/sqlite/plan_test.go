@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -67,14 +66,4 @@ func explain(t *testing.T, s *Store, q store.JobQuery) string {
 		t.Fatal(err)
 	}
 	return strings.Join(plan, "\n")
-}
-
-func openIn(t testing.TB, dir string) *Store {
-	t.Helper()
-	s, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }

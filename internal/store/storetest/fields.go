@@ -63,8 +63,9 @@ var kept = cmp.Options{
 }
 
 func (e Engine) everyField(t *testing.T) {
+	t.Helper()
 	s := e.Open(t)
-	t.Cleanup(func() { s.Close() }) // as it is by then
+	defer func() { closed(t, s) }() // as it is by then
 	var n int64                     // of the records so far, so that no two are the same record
 	rapid.Check(t, func(rt *rapid.T) {
 		n++

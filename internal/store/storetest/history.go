@@ -31,9 +31,10 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // anyHistory commits random batches, good and bad, and compares all that the
 // store shows with the model after each.
 func (e Engine) anyHistory(t *testing.T) {
+	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := e.Open(t)
-		defer func() { s.Close() }()
+		defer func() { closed(t, s) }() // as it is by then
 		m := &model{resources: map[resource.Ref]any{}}
 		for range rapid.IntRange(1, 12).Draw(rt, "batches") {
 			b := m.batch(rt)

@@ -24,6 +24,7 @@ var (
 
 // anyQuery compares random queries of random jobs with a plain reference.
 func (e Engine) anyQuery(t *testing.T) {
+	t.Helper()
 	s := e.open(t)
 	var queues, seq int64
 	rapid.Check(t, func(rt *rapid.T) {
@@ -149,6 +150,7 @@ func wantedName(name, prefix string, exact bool) bool {
 }
 
 func (e Engine) badQueries(t *testing.T) {
+	t.Helper()
 	s := e.open(t)
 	tests := map[string]store.JobQuery{
 		"Queue":      {Limit: 1},
@@ -164,6 +166,7 @@ func (e Engine) badQueries(t *testing.T) {
 }
 
 func (e Engine) names(t *testing.T) {
+	t.Helper()
 	s := e.open(t)
 	var b store.Batch
 	for i, name := range someNames {
@@ -201,6 +204,7 @@ func (e Engine) names(t *testing.T) {
 
 // bounds asks with times between milliseconds for jobs at whole ones.
 func (e Engine) bounds(t *testing.T) {
+	t.Helper()
 	s := e.open(t)
 	at := epoch.Add(5 * time.Millisecond)
 	mustCommit(t, s, store.Batch{Jobs: []job.Job{{ID: "job", Seq: 1, Queue: "queue", Status: job.Running, Token: "token", CreatedAt: at}}})

@@ -17,7 +17,8 @@ import (
 	"github.com/bursar-io/bursar/internal/store"
 )
 
-// Engine is an engine under test. The suite closes the stores it opens.
+// Engine is an engine under test. The suite closes the stores it opens, and
+// calls these functions from several tests at once.
 type Engine struct {
 	// Open returns an empty store.
 	Open func(t *testing.T) store.Store
@@ -28,30 +29,41 @@ type Engine struct {
 // Run runs the suite.
 func Run(t *testing.T, e Engine) {
 	t.Helper()
-	t.Run("empty", e.empty)
-	t.Run("every field of every record", e.everyField)
-	t.Run("any history of batches", e.anyHistory)
-	t.Run("a refused batch leaves nothing", e.refused)
-	t.Run("a cancelled context", e.cancelled)
-	t.Run("any query", e.anyQuery)
-	t.Run("queries that cannot be", e.badQueries)
-	t.Run("names", e.names)
-	t.Run("bounds within a millisecond", e.bounds)
-	t.Run("readers see whole batches", e.readers)
+	for name, test := range map[string]func(*testing.T){
+		"empty":                          e.empty,
+		"every field of every record":    e.everyField,
+		"any history of batches":         e.anyHistory,
+		"a refused batch leaves nothing": e.refused,
+		"a cancelled context":            e.cancelled,
+		"any query":                      e.anyQuery,
+		"queries that cannot be":         e.badQueries,
+		"names":                          e.names,
+		"bounds within a millisecond":    e.bounds,
+		"readers see whole batches":      e.readers,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
 }
 
 func (e Engine) open(t *testing.T) store.Store {
 	t.Helper()
 	s := e.Open(t)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	t.Cleanup(func() { closed(t, s) })
 	return s
 }
 
+func closed(t *testing.T, s store.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
 func (e Engine) empty(t *testing.T) {
+	t.Helper()
 	s := e.open(t)
 	ctx := t.Context()
 	if got, err := s.Load(ctx, time.Time{}); err != nil || !cmp.Equal(got, store.Contents{}, cmpopts.EquateEmpty()) {
@@ -101,15 +113,15 @@ type everything struct {
 	Payloads map[string]string
 }
 
-// look reads all that a store shows of the jobs of a queue.
-func look(ctx context.Context, s store.Store, queue string) (all everything, err error) {
+// look reads all that a store shows of the jobs of examples.
+func look(ctx context.Context, s store.Store) (all everything, err error) {
 	if all.Contents, err = s.Load(ctx, time.Time{}); err != nil {
 		return all, err
 	}
 	if all.Journal, err = s.Journal(ctx, 0, 1_000_000); err != nil {
 		return all, err
 	}
-	if all.Jobs, err = s.Jobs(ctx, store.JobQuery{Queue: queue, Limit: 1_000_000}); err != nil {
+	if all.Jobs, err = s.Jobs(ctx, store.JobQuery{Queue: "queue", Limit: 1_000_000}); err != nil {
 		return all, err
 	}
 	all.Payloads = map[string]string{}
@@ -123,9 +135,9 @@ func look(ctx context.Context, s store.Store, queue string) (all everything, err
 	return all, nil
 }
 
-func mustLook(t *testing.T, s store.Store, queue string) everything {
+func mustLook(t *testing.T, s store.Store) everything {
 	t.Helper()
-	all, err := look(t.Context(), s, queue)
+	all, err := look(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +152,7 @@ func mustCommit(t *testing.T, s store.Store, b store.Batch) {
 }
 
 func (e Engine) refused(t *testing.T) {
+	t.Helper()
 	tests := map[string]func(b *store.Batch){
 		"journal entry that is there already": func(b *store.Batch) { b.Entries[0].Seq = 1 },
 		"seq of another job":                  func(b *store.Batch) { b.Jobs[0].Seq = 1 },
@@ -162,14 +175,14 @@ func (e Engine) refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := e.open(t)
 			mustCommit(t, s, example(1))
-			before := mustLook(t, s, "queue")
+			before := mustLook(t, s)
 
 			b := example(2)
 			spoil(&b)
 			if err := s.Commit(t.Context(), b); err == nil {
 				t.Error("the batch was not refused")
 			}
-			if diff := cmp.Diff(before, mustLook(t, s, "queue")); diff != "" {
+			if diff := cmp.Diff(before, mustLook(t, s)); diff != "" {
 				t.Errorf("the refused batch left something (-before +after):\n%s", diff)
 			}
 			mustCommit(t, s, example(2))
@@ -187,9 +200,10 @@ func again(change func(*job.Job)) func(*store.Batch) {
 }
 
 func (e Engine) cancelled(t *testing.T) {
+	t.Helper()
 	s := e.open(t)
 	mustCommit(t, s, example(1))
-	before := mustLook(t, s, "queue")
+	before := mustLook(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	calls := map[string]func() error{
@@ -205,7 +219,7 @@ func (e Engine) cancelled(t *testing.T) {
 			t.Errorf("%s with a cancelled context: %v, want %v", name, err, context.Canceled)
 		}
 	}
-	if diff := cmp.Diff(before, mustLook(t, s, "queue")); diff != "" {
+	if diff := cmp.Diff(before, mustLook(t, s)); diff != "" {
 		t.Errorf("the cancelled commit left something (-before +after):\n%s", diff)
 	}
 }
@@ -214,6 +228,7 @@ func (e Engine) cancelled(t *testing.T) {
 // read; none may see two values at once, nor a value older than one it knows
 // to be committed.
 func (e Engine) readers(t *testing.T) {
+	t.Helper()
 	const jobs, batches, readers = 8, 40, 3
 	s := e.open(t)
 	batch := func(n int) store.Batch {
@@ -262,11 +277,11 @@ func readWhole(ctx context.Context, s store.Store, jobs int) error {
 			return err
 		}
 		if len(c.Jobs) != jobs {
-			return errors.New("Load sees only a part of the jobs of a batch")
+			return errors.New("loaded only a part of the jobs of a batch")
 		}
 		for _, j := range c.Jobs {
 			if j.Runs != c.Jobs[0].Runs || int64(j.Runs+1) != c.LastEntrySeq {
-				return errors.New("Load sees half of a batch")
+				return errors.New("loaded half of a batch")
 			}
 		}
 	}
