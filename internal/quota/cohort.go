@@ -67,7 +67,7 @@ type share struct {
 	full      fraction
 	wants     bool   // blocked: new victims may help
 	nominated *entry // its head, while it claims
-	granting  Ground // on which the nominated head claims
+	claims    []claim
 	parked    *entry // the head that was last told that it can never fit
 	text      string // and what it was told
 	listed    bool   // in Cohort.parking
@@ -392,7 +392,7 @@ func (c *Cohort) hold(e *entry, h held) {
 	s.holders = append(s.holders, e)
 	s.roll.add(e)
 	for _, n := range e.line.shape.needs {
-		c.shift(s, n.unit, n.amount, 0, 0)
+		c.shift(s, n.unit, booking{usage: n.amount})
 	}
 	c.touch(s)
 }
@@ -402,7 +402,7 @@ func (c *Cohort) stop(e *entry, why Preemption) {
 	s.roll.strike(e)
 	e.held.stopping = &why
 	for _, n := range e.line.shape.needs {
-		c.shift(s, n.unit, 0, n.amount, 0)
+		c.shift(s, n.unit, booking{stopping: n.amount})
 	}
 	c.owe(why.ForShare, +1)
 	c.touch(s)
@@ -424,7 +424,7 @@ func (c *Cohort) drop(e *entry) {
 		if e.held.stopping != nil {
 			stopping = n.amount
 		}
-		c.shift(s, n.unit, -n.amount, -stopping, 0)
+		c.shift(s, n.unit, booking{usage: -n.amount, stopping: -stopping})
 	}
 	if e.held.stopping == nil {
 		s.roll.strike(e)

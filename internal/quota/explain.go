@@ -49,7 +49,7 @@ func (c *Cohort) whyHeadWaits(s *share, d *shape) Reason {
 	}
 	var r Reason
 	if s.stage == stageNominated {
-		r = c.whyNominated(s, d)
+		r = c.whyNominated(s)
 	} else {
 		r = c.whyBlocked(s, d)
 		r.Earliest = c.earliest(s, d)
@@ -62,24 +62,13 @@ func (c *Cohort) whyHeadWaits(s *share, d *shape) Reason {
 }
 
 // whyNominated names the first unit that stopping jobs still hold.
-func (c *Cohort) whyNominated(s *share, d *shape) Reason {
-	r := Reason{Code: Releasing}
-	for _, n := range d.needs {
-		p, h := &c.pools[n.unit], &s.units[n.unit]
-		limit := h.nominal
-		if s.granting == Borrow {
-			limit = h.limit
-		}
-		// The head's own claim is no obstacle to it.
-		free := p.free(&p.actual) + h.claimed
-		beyond := p.actual.beyond - h.beyond(h.actual()) + h.beyond(h.usage)
-		lacks := max(n.amount-free, p.lacks(h, beyond, h.usage, n.amount), h.usage+n.amount-limit)
-		if lacks > 0 {
-			r.Unit, r.Lacks = p.unit, min(lacks, n.amount)
-			return r
+func (c *Cohort) whyNominated(s *share) Reason {
+	for _, claim := range s.claims {
+		if lacks := claim.amount - claim.reserved; lacks > 0 {
+			return Reason{Code: Releasing, Unit: c.pools[claim.unit].unit, Lacks: lacks}
 		}
 	}
-	return r
+	return Reason{Code: Releasing}
 }
 
 // whyBlocked names the first unit that is in the way: the share's own limits

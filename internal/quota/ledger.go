@@ -23,8 +23,9 @@ import (
 // it makes Σ B less.
 //
 // Everything is kept twice: as it is, and projected, that is without what
-// stopping jobs hold (section 3). Both count what nominated heads claim: nobody
-// behind them may take it.
+// stopping jobs hold (section 3). In projection a nominated head has all that it
+// claims; as things are, only what it needs beside what will be given back:
+// nobody behind it may take either.
 
 // unlimited is a limit beyond any usage, far enough from overflow to be added to.
 const unlimited = math.MaxInt64 / 4
@@ -49,7 +50,7 @@ func (d *shape) of(unit int) int64 {
 
 // account is what the pool, or one view of it, adds up to in one unit.
 type account struct {
-	used   int64 // Σ usage and claims
+	used   int64 // Σ usage and what nominated heads have
 	beyond int64 // Σ B of these
 }
 
@@ -85,11 +86,12 @@ type holdings struct {
 	usage    int64
 	stopping int64 // the part of usage that stopping jobs give back
 	claimed  int64 // by the share's nominated head
+	reserved int64 // the part of claimed that is there now
 }
 
 func (h *holdings) projected() int64 { return h.usage - h.stopping + h.claimed }
 
-func (h *holdings) actual() int64 { return h.usage + h.claimed }
+func (h *holdings) actual() int64 { return h.usage + h.reserved }
 
 // beyond is B of a share that uses as much.
 func (h *holdings) beyond(usage int64) int64 { return max(0, usage-h.kept) }
@@ -105,15 +107,19 @@ func (p *pool) lacks(h *holdings, beyond, usage, amount int64) int64 {
 	return lacks
 }
 
+// booking is a change of a share's holdings.
+type booking struct{ usage, stopping, claimed, reserved int64 }
+
 // shift is the only way in which usage changes: it books amounts on a share in
 // one unit and keeps every sum in step.
-func (c *Cohort) shift(s *share, unit int, usage, stopping, claimed int64) {
+func (c *Cohort) shift(s *share, unit int, by booking) {
 	p, h := &c.pools[unit], &s.units[unit]
 	before := h.projected()
 	p.take(h, -1)
-	h.usage += usage
-	h.stopping += stopping
-	h.claimed += claimed
+	h.usage += by.usage
+	h.stopping += by.stopping
+	h.claimed += by.claimed
+	h.reserved += by.reserved
 	p.take(h, +1)
 	if after := h.projected(); after > before && after > h.nominal {
 		c.exposed = true

@@ -298,44 +298,58 @@ func (p *pass) carryOut(s *share, head *entry, plan plan) {
 	case p.covered(s, head.line.shape, plan):
 		p.grant(s, head, plan.ground)
 	default:
-		p.nominate(s, head, plan.ground)
+		p.nominate(s, head, plan)
 		return
 	}
 	p.touch(s)
 	p.withdrawClaims()
 }
 
+// claim is what a nominated head claims of a unit, and how much of that is
+// there now.
+type claim struct {
+	unit             int
+	amount, reserved int64
+}
+
 // nominate lets the head claim what stopping jobs will give back.
-func (p *pass) nominate(s *share, head *entry, ground Ground) {
-	s.stage, s.nominated, s.granting = stageNominated, head, ground
+func (p *pass) nominate(s *share, head *entry, plan plan) {
+	s.stage, s.nominated, s.claims = stageNominated, head, nil
 	p.claiming = append(p.claiming, s)
 	for _, n := range head.line.shape.needs {
-		p.shift(s, n.unit, 0, 0, n.amount)
+		c := claim{n.unit, n.amount, max(0, n.amount-max(0, p.uncovered(s, n, plan)))}
+		s.claims = append(s.claims, c)
+		p.shift(s, c.unit, booking{claimed: c.amount, reserved: c.reserved})
 	}
 }
 
 // covered reports whether a planned demand is covered by what is there now,
-// with stopping jobs holding what they hold, and without what others claim
+// with stopping jobs holding what they hold, and without what others reserved
 // (I1, I2, I3 and I3b).
 func (p *pass) covered(s *share, d *shape, plan plan) bool {
 	for _, n := range d.needs {
-		b, h := &p.pools[n.unit], &s.units[n.unit]
-		limit := h.nominal
-		if plan.ground == Borrow {
-			limit = h.limit
-		}
-		if h.usage+n.amount > limit || n.amount > b.free(&b.actual) {
-			return false
-		}
-		if plan.physical && slices.Contains(plan.short, n.unit) {
-			if p.borrowedFrom(s, n.unit) {
-				return false
-			}
-		} else if b.lacks(h, b.actual.beyond, h.usage, n.amount) > 0 {
+		if p.uncovered(s, n, plan) > 0 || plan.takes(n.unit) && p.borrowedFrom(s, n.unit) {
 			return false
 		}
 	}
 	return true
+}
+
+// takes reports whether the plan takes what is physically free of the unit.
+func (pl plan) takes(unit int) bool { return pl.physical && slices.Contains(pl.short, unit) }
+
+// uncovered is how much of a need is not there now; not positive: none.
+func (p *pass) uncovered(s *share, n need, plan plan) int64 {
+	b, h := &p.pools[n.unit], &s.units[n.unit]
+	limit := h.nominal
+	if plan.ground == Borrow {
+		limit = h.limit
+	}
+	lacks := max(n.amount-b.free(&b.actual), h.usage+n.amount-limit)
+	if plan.takes(n.unit) {
+		return lacks
+	}
+	return max(lacks, b.lacks(h, b.actual.beyond, h.usage, n.amount))
 }
 
 // borrowedFrom reports whether any share but s uses more than its nominal.
@@ -405,10 +419,10 @@ func (c *Cohort) release(s *share) {
 	if s.stage != stageNominated {
 		return
 	}
-	for _, n := range s.nominated.line.shape.needs {
-		c.shift(s, n.unit, 0, 0, -n.amount)
+	for _, was := range s.claims {
+		c.shift(s, was.unit, booking{claimed: -was.amount, reserved: -was.reserved})
 	}
-	s.stage, s.nominated = stageNone, nil
+	s.stage, s.nominated, s.claims = stageNone, nil, nil
 }
 
 // touch has a share classified again. A nominated head keeps its claim until
