@@ -34,28 +34,28 @@ aws_secret_access_key=secret-b
 aws_session_token=token-b
 `
 
-func testVerifier(t testing.TB) *Verifier {
-	t.Helper()
+func testVerifier(tb testing.TB) *Verifier {
+	tb.Helper()
 	keys, err := parseCredentials(testCredentials)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &Verifier{Keys: keys, Region: "us-east-1", Services: []string{"batch"}, Now: func() time.Time { return testNow }}
 }
 
 // request is what a server sees of a client's request: what may differ from
 // the one a client signs is set after signing.
-func request(t testing.TB, method, target, body string) *http.Request {
-	t.Helper()
+func request(tb testing.TB, method, target, body string) *http.Request {
+	tb.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	return r
 }
 
-func sign(t testing.TB, r *http.Request, body string, creds aws.Credentials, at time.Time) {
-	t.Helper()
+func sign(tb testing.TB, r *http.Request, body string, creds aws.Credentials, at time.Time) {
+	tb.Helper()
 	if err := Sign(r, []byte(body), creds, "batch", "us-east-1", at); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -320,6 +320,7 @@ func FuzzAuthorization(f *testing.F) {
 }
 
 func mustSignature(t *testing.T, header string) string {
+	t.Helper()
 	a, err := parseAuthorization(header)
 	if err != nil {
 		t.Fatal(err)

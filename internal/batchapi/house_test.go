@@ -49,18 +49,18 @@ func (trusting) Verify(*http.Request, []byte) (auth.Principal, error) {
 
 // newHouse starts a house whose jobs run for an hour from the moment the clock
 // is turned, and which makes identifiers by counting.
-func newHouse(t testing.TB) *house {
-	t.Helper()
+func newHouse(tb testing.TB) *house {
+	tb.Helper()
 	h := &house{clock: clock.NewManual(testStart), store: memory.New()}
-	h.governor = startGovernor(t, h.store, h.clock, func(runner.Attempt) simulated.Program {
+	h.governor = startGovernor(tb, h.store, h.clock, func(runner.Attempt) simulated.Program {
 		return simulated.Program{Runtime: time.Hour}
 	})
 	h.door = doorTo(h.governor)
 	return h
 }
 
-func startGovernor(t testing.TB, store *memory.Store, clock simulated.Clock, program func(runner.Attempt) simulated.Program) *governor.Governor {
-	t.Helper()
+func startGovernor(tb testing.TB, store *memory.Store, clock simulated.Clock, program func(runner.Attempt) simulated.Program) *governor.Governor {
+	tb.Helper()
 	g := governor.New(governor.Config{
 		Store:          store,
 		NewRunner:      simulated.NewWorld(clock, 2*time.Minute, program).Attach,
@@ -71,11 +71,11 @@ func startGovernor(t testing.TB, store *memory.Store, clock simulated.Clock, pro
 		Log:            slog.New(slog.DiscardHandler),
 	})
 	if err := g.Start(context.Background()); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := g.Stop(context.Background()); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return g
@@ -108,76 +108,76 @@ func send(door http.Handler, method, target, body string) reply {
 }
 
 // call calls an operation that must succeed, and returns its reply.
-func (h *house) call(t testing.TB, op, body string) map[string]any {
-	t.Helper()
+func (h *house) call(tb testing.TB, op, body string) map[string]any {
+	tb.Helper()
 	r := send(h.door, "POST", "/v1/"+op, body)
 	if r.status != http.StatusOK {
-		t.Fatalf("%s %s: status %d, %s", op, body, r.status, r.body)
+		tb.Fatalf("%s %s: status %d, %s", op, body, r.status, r.body)
 	}
-	return decode(t, r.body)
+	return decode(tb, r.body)
 }
 
 // decode keeps numbers as they are written: 9.0 is not 9.
-func decode(t testing.TB, body string) map[string]any {
-	t.Helper()
+func decode(tb testing.TB, body string) map[string]any {
+	tb.Helper()
 	dec := json.NewDecoder(bytes.NewReader([]byte(body)))
 	dec.UseNumber()
 	var m map[string]any
 	if err := dec.Decode(&m); err != nil {
-		t.Fatalf("reply %s: %v", body, err)
+		tb.Fatalf("reply %s: %v", body, err)
 	}
 	return m
 }
 
 // wantJSON compares a reply with the one that is right.
-func wantJSON(t testing.TB, got map[string]any, want string) {
-	t.Helper()
-	if diff := cmp.Diff(decode(t, want), got); diff != "" {
-		t.Errorf("reply differs (-want +got):\n%s", diff)
+func wantJSON(tb testing.TB, got map[string]any, want string) {
+	tb.Helper()
+	if diff := cmp.Diff(decode(tb, want), got); diff != "" {
+		tb.Errorf("reply differs (-want +got):\n%s", diff)
 	}
 }
 
 // wantRefusal checks the shape of a refusal, and that its message has a part.
-func wantRefusal(t testing.TB, r reply, status int, code, part string) {
-	t.Helper()
+func wantRefusal(tb testing.TB, r reply, status int, code, part string) {
+	tb.Helper()
 	if r.status != status {
-		t.Errorf("status %d, want %d: %s", r.status, status, r.body)
+		tb.Errorf("status %d, want %d: %s", r.status, status, r.body)
 	}
 	for _, header := range []string{"X-Amzn-Errortype", "X-Amzn-Requestid", "Content-Type"} {
 		if r.header.Get(header) == "" {
-			t.Errorf("no header %s", header)
+			tb.Errorf("no header %s", header)
 		}
 	}
 	if got := r.header.Get("X-Amzn-Errortype"); got != code {
-		t.Errorf("X-Amzn-Errortype %q, want %q", got, code)
+		tb.Errorf("X-Amzn-Errortype %q, want %q", got, code)
 	}
-	body := decode(t, r.body)
+	body := decode(tb, r.body)
 	if body["code"] != code || body["__type"] != code {
-		t.Errorf("code %v and __type %v, want %q", body["code"], body["__type"], code)
+		tb.Errorf("code %v and __type %v, want %q", body["code"], body["__type"], code)
 	}
 	if message, _ := body["message"].(string); message == "" || !strings.Contains(message, part) {
-		t.Errorf("message %q, want one with %q", message, part)
+		tb.Errorf("message %q, want one with %q", message, part)
 	}
 }
 
 // quota sets up a queue of three instances and three shares of one each.
-func (h *house) quota(t testing.TB) {
-	t.Helper()
-	h.call(t, "createschedulingpolicy", `{"name":"policy","quotaSharePolicy":{"idleResourceAssignmentStrategy":"FIFO"}}`)
-	h.call(t, "createserviceenvironment", `{"serviceEnvironmentName":"env","serviceEnvironmentType":"SAGEMAKER_TRAINING","capacityLimits":[{"capacityUnit":"ml.g5.xlarge","maxCapacity":3}]}`)
-	h.call(t, "createjobqueue", `{"jobQueueName":"queue","priority":1,"jobQueueType":"SAGEMAKER_TRAINING","computeEnvironmentOrder":[],
+func (h *house) quota(tb testing.TB) {
+	tb.Helper()
+	h.call(tb, "createschedulingpolicy", `{"name":"policy","quotaSharePolicy":{"idleResourceAssignmentStrategy":"FIFO"}}`)
+	h.call(tb, "createserviceenvironment", `{"serviceEnvironmentName":"env","serviceEnvironmentType":"SAGEMAKER_TRAINING","capacityLimits":[{"capacityUnit":"ml.g5.xlarge","maxCapacity":3}]}`)
+	h.call(tb, "createjobqueue", `{"jobQueueName":"queue","priority":1,"jobQueueType":"SAGEMAKER_TRAINING","computeEnvironmentOrder":[],
 		"schedulingPolicyArn":"`+arnPrefix+`scheduling-policy/policy","serviceEnvironmentOrder":[{"order":1,"serviceEnvironment":"env"}]}`)
 	for _, share := range []string{"QS1", "QS2", "QS3"} {
-		h.call(t, "createquotashare", `{"quotaShareName":"`+share+`","jobQueue":"queue","capacityLimits":[{"capacityUnit":"ml.g5.xlarge","maxCapacity":1}],
+		h.call(tb, "createquotashare", `{"quotaShareName":"`+share+`","jobQueue":"queue","capacityLimits":[{"capacityUnit":"ml.g5.xlarge","maxCapacity":1}],
 			"resourceSharingConfiguration":{"strategy":"LEND_AND_BORROW"},"preemptionConfiguration":{"inSharePreemption":"ENABLED"}}`)
 	}
 }
 
 // fifo sets up a queue without shares on an environment that counts instances.
-func (h *house) fifo(t testing.TB) {
-	t.Helper()
-	h.call(t, "createserviceenvironment", `{"serviceEnvironmentName":"counted","serviceEnvironmentType":"SAGEMAKER_TRAINING","capacityLimits":[{"capacityUnit":"NUM_INSTANCES","maxCapacity":2}]}`)
-	h.call(t, "createjobqueue", `{"jobQueueName":"fifo","priority":1,"jobQueueType":"SAGEMAKER_TRAINING","serviceEnvironmentOrder":[{"order":1,"serviceEnvironment":"counted"}]}`)
+func (h *house) fifo(tb testing.TB) {
+	tb.Helper()
+	h.call(tb, "createserviceenvironment", `{"serviceEnvironmentName":"counted","serviceEnvironmentType":"SAGEMAKER_TRAINING","capacityLimits":[{"capacityUnit":"NUM_INSTANCES","maxCapacity":2}]}`)
+	h.call(tb, "createjobqueue", `{"jobQueueName":"fifo","priority":1,"jobQueueType":"SAGEMAKER_TRAINING","serviceEnvironmentOrder":[{"order":1,"serviceEnvironment":"counted"}]}`)
 }
 
 const testPayload = `{"TrainingJobName":"train","ResourceConfig":{"InstanceType":"ml.g5.xlarge","InstanceCount":1,"VolumeSizeInGB":1},"AlgorithmSpecification":{"ContainerEntrypoint":["true"],"TrainingInputMode":"File"}}`
@@ -195,33 +195,33 @@ func submission(name, queue, share, more string) string {
 }
 
 // submit submits a job and returns its id.
-func (h *house) submit(t testing.TB, name, queue, share, more string) string {
-	t.Helper()
-	id, _ := h.call(t, "submitservicejob", submission(name, queue, share, more))["jobId"].(string)
+func (h *house) submit(tb testing.TB, name, queue, share, more string) string {
+	tb.Helper()
+	id, _ := h.call(tb, "submitservicejob", submission(name, queue, share, more))["jobId"].(string)
 	return id
 }
 
 // reach turns the clock until a job has a status.
-func (h *house) reach(t testing.TB, id, status string) map[string]any {
-	t.Helper()
+func (h *house) reach(tb testing.TB, id, status string) map[string]any {
+	tb.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
-		j := h.call(t, "describeservicejob", `{"jobId":"`+id+`"}`)
+		j := h.call(tb, "describeservicejob", `{"jobId":"`+id+`"}`)
 		if j["status"] == status {
 			return j
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("job %s is %v, want %s", id, j["status"], status)
+			tb.Fatalf("job %s is %v, want %s", id, j["status"], status)
 		}
 		h.clock.Advance(time.Second)
 	}
 }
 
 // changes is how much was ever written: it stays when nothing changes.
-func (h *house) changes(t testing.TB) int {
-	t.Helper()
+func (h *house) changes(tb testing.TB) int {
+	tb.Helper()
 	entries, err := h.store.Journal(context.Background(), 0, 1_000_000)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return len(entries)
 }

@@ -13,11 +13,11 @@ type malformed struct{ op, body, want string }
 
 // edit returns a JSON object with members changed; a member set to nil is
 // removed.
-func edit(t testing.TB, object string, changes ...any) string {
-	t.Helper()
+func edit(tb testing.TB, object string, changes ...any) string {
+	tb.Helper()
 	var members map[string]any
 	if err := json.Unmarshal([]byte(object), &members); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for i := 0; i < len(changes); i += 2 {
 		name := changes[i].(string)
@@ -29,7 +29,7 @@ func edit(t testing.TB, object string, changes ...any) string {
 	}
 	text, err := json.Marshal(members)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(text)
 }

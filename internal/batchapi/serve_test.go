@@ -90,7 +90,7 @@ func TestCommandsAreByTheirPrincipal(t *testing.T) {
 
 func TestABodyThatCannotBeRead(t *testing.T) {
 	h := newHouse(t)
-	r := httptest.NewRequest("POST", "/v1/describejobqueues", iotest.ErrReader(errors.New("connection reset")))
+	r := httptest.NewRequest(http.MethodPost, "/v1/describejobqueues", iotest.ErrReader(errors.New("connection reset")))
 	w := httptest.NewRecorder()
 	h.door.ServeHTTP(w, r)
 	wantRefusal(t, reply{w.Code, w.Header(), w.Body.String()}, http.StatusBadRequest, "ClientException", "connection reset")

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func read(t testing.TB, text string) Object {
-	t.Helper()
+func read(tb testing.TB, text string) Object {
+	tb.Helper()
 	o, err := Read([]byte(text))
 	if err != nil {
-		t.Fatalf("Read(%s): %v", text, err)
+		tb.Fatalf("Read(%s): %v", text, err)
 	}
 	return o
 }
