@@ -12,29 +12,24 @@ import (
 	"time"
 )
 
-// virtualEnvironment is where test/run installs boto3 and the AWS CLI; another
-// one can be named in the environment.
-const (
-	virtualEnvironment = "../../.venv"
-	variableForAnother = "BURSAR_TEST_VENV"
-)
-
-// program returns the path of a program of the virtual environment. Without it
-// the test is skipped, except where all tests must run.
-func program(t *testing.T, name string) string {
+// program returns the path of a program that make test installs: the one that
+// a variable names, or else the one in the virtual environment that is left
+// from a former run. Without it the test is skipped, except where all tests
+// must run.
+func program(t *testing.T, name, variable string) string {
 	t.Helper()
-	dir := os.Getenv(variableForAnother)
-	if dir == "" {
-		dir = virtualEnvironment
+	path := os.Getenv(variable)
+	if path == "" {
+		path = "../../.venv/bin/" + name
 	}
-	path, err := filepath.Abs(filepath.Join(dir, "bin", name))
+	path, err := filepath.Abs(path)
 	if err == nil {
 		_, err = os.Stat(path)
 	}
 	if err == nil {
 		return path
 	}
-	message := fmt.Sprintf("%s is not there (%v): make test installs it, or set %s to a virtual environment with test/requirements.txt", name, err, variableForAnother)
+	message := fmt.Sprintf("%s with test/requirements.txt is not there (%v): make test installs it, or set %s to the path of one", name, err, variable)
 	if os.Getenv("CI") == "true" {
 		t.Fatal(message)
 	}
@@ -58,7 +53,7 @@ func (s server) command(t *testing.T, name string, arguments ...string) *exec.Cm
 
 func TestBoto3(t *testing.T) {
 	t.Parallel()
-	python := program(t, "python")
+	python := program(t, "python", "BURSAR_TEST_PYTHON")
 	output, err := newServer(t).command(t, python, "testdata/boto3_client.py").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -104,7 +99,7 @@ func (s shell) fails(t *testing.T, part, line string, environment ...string) {
 
 func TestAWSCLI(t *testing.T) {
 	t.Parallel()
-	s := shell{newServer(t), program(t, "aws")}
+	s := shell{newServer(t), program(t, "aws", "BURSAR_TEST_AWS")}
 	const (
 		policy = arnPrefix + "scheduling-policy/policy"
 		queue  = arnPrefix + "job-queue/queue"
