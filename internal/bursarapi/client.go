@@ -91,10 +91,14 @@ func (c *Client) Job(ctx context.Context, ref string) (Job, error) {
 func (c *Client) Log(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
 	values := url.Values{
 		"job":    {q.Job},
-		"run":    {strconv.Itoa(q.Run)},
-		"worker": {strconv.Itoa(q.Worker)},
 		"stderr": {strconv.FormatBool(q.Stderr)},
 		"follow": {strconv.FormatBool(q.Follow)},
+	}
+	if q.Run != 0 {
+		values.Set("run", strconv.Itoa(q.Run))
+	}
+	if q.Worker != 0 {
+		values.Set("worker", strconv.Itoa(q.Worker))
 	}
 	return c.open(ctx, pathLog, values)
 }

@@ -38,7 +38,7 @@ type Verifier interface {
 // Config is what a door needs.
 type Config struct {
 	Governor Governor
-	Logs     Logs
+	OpenLog  OpenLog
 	Verifier Verifier        // of requests signed for Service
 	Closing  <-chan struct{} // closed when the server stops: nobody waits for news any longer
 	Log      *slog.Logger
@@ -204,7 +204,8 @@ func (d *door) queueNames(ctx context.Context, queue string) ([]string, error) {
 // refuse answers with an error's status and message.
 func (d *door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
-	if status >= http.StatusInternalServerError {
+	gone := r.Context().Err() != nil // the client has, and with it whoever would read the reply
+	if status >= http.StatusInternalServerError && !gone {
 		d.Log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err)
 	}
 	d.write(w, r, status, problem{Message: err.Error()})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -83,14 +82,9 @@ func (b *books) Journal(_ context.Context, after int64, _ int) ([]store.Entry, e
 	return b.entries(after), b.err
 }
 
-// shelf is Logs with the name of what is asked for in each.
-type shelf struct{}
-
-func (shelf) Open(_ context.Context, run runner.Key, worker int, stream Stream, follow bool) (io.ReadCloser, error) {
-	if worker > 2 {
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(strings.NewReader(fmt.Sprintf("%s run %d worker %d %s follow %v", run.Job, run.Run, worker, stream, follow))), nil
+// shelf is an OpenLog: each log says what was asked for.
+func shelf(_ context.Context, run runner.Key, worker int, stream string, follow bool, done func() bool) io.ReadCloser {
+	return io.NopCloser(strings.NewReader(fmt.Sprintf("%s run %d worker %d %s follow %v ended %v", run.Job, run.Run, worker, stream, follow, done())))
 }
 
 // anyone lets requests pass that are signed at all.
@@ -119,7 +113,7 @@ func at(second int64) time.Time { return time.Unix(second, 0).UTC() }
 func library() *books {
 	return &books{jobs: []job.Job{
 		{ID: id3, Seq: 3, Name: "train", Queue: "b", Status: job.Succeeded, CreatedAt: at(3), Runs: 1},
-		{ID: id2, Seq: 2, Name: "train", Queue: "a", Share: "QS1", Status: job.Running, CreatedAt: at(2), Runs: 2},
+		{ID: id2, Seq: 2, Name: "train", Queue: "a", Share: "QS1", Status: job.Running, CreatedAt: at(2), Runs: 2, Workers: 2, Current: &job.Attempt{Run: 2}},
 		{ID: id1, Seq: 1, Name: "eval", Queue: "a", Share: "QS2", Status: job.Runnable, CreatedAt: at(1)},
 	}}
 }
@@ -128,7 +122,7 @@ func library() *books {
 func serve(t *testing.T, b *books, closing <-chan struct{}) *Client {
 	t.Helper()
 	server := httptest.NewServer(New(Config{
-		Governor: b, Logs: shelf{}, Verifier: anyone{}, Closing: closing, Log: slog.New(slog.DiscardHandler),
+		Governor: b, OpenLog: shelf, Verifier: anyone{}, Closing: closing, Log: slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(server.Close)
 	return NewClient(server.URL+"/", server.Client(), signed)
@@ -226,10 +220,10 @@ func TestLogOfARun(t *testing.T) {
 		want  string
 		err   string
 	}{
-		{LogQuery{Job: id2}, id2 + " run 2 worker 1 stdout follow false", ""},
-		{LogQuery{Job: id2, Run: 1, Worker: 2, Stderr: true, Follow: true}, id2 + " run 1 worker 2 stderr follow true", ""},
-		{LogQuery{Job: id2, Run: 3}, "", "run is 3; job train (" + id2 + ") has run 2 times"},
-		{LogQuery{Job: id2, Worker: 3}, "", "run 2 of job " + id2 + " has no worker 3"},
+		{LogQuery{Job: id2}, id2 + " run 2 worker 1 stdout follow false ended false", ""},
+		{LogQuery{Job: id2, Run: 1, Worker: 2, Stderr: true, Follow: true}, id2 + " run 1 worker 2 stderr follow true ended true", ""},
+		{LogQuery{Job: id2, Run: 3}, "", `run is "3"; it must be a whole number from 1 to 2`},
+		{LogQuery{Job: id2, Worker: 3}, "", `worker is "3"; it must be a whole number from 1 to 2`},
 		{LogQuery{Job: id1}, "", "job eval (" + id1 + ") has not run yet"},
 		{LogQuery{Job: "nobody"}, "", "there is no job"},
 	}

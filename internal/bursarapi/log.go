@@ -5,30 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"time"
 
+	"github.com/bursar-io/bursar/internal/job"
 	"github.com/bursar-io/bursar/internal/runner"
 )
 
-// Stream is one of the two that a worker writes to.
-type Stream string
-
-// The streams.
+// Streams of a worker.
 const (
-	Stdout Stream = "stdout"
-	Stderr Stream = "stderr"
+	stdout = "stdout"
+	stderr = "stderr"
 )
 
-// Logs reads what workers print.
-type Logs interface {
-	// Open returns what a worker, counted from 1, has written to a stream so
-	// far. With follow it goes on with what is written until the worker has
-	// ended or ctx has. The error wraps fs.ErrNotExist where there is no such
-	// worker. The caller closes it.
-	Open(ctx context.Context, run runner.Key, worker int, stream Stream, follow bool) (io.ReadCloser, error)
-}
+// OpenLog returns what a worker, counted from 1, has written to a stream
+// (stdout or stderr) so far, or nothing if it has not written yet. With follow
+// it goes on with what is written until done says that the run has ended, or
+// ctx ends. The caller closes it.
+type OpenLog func(ctx context.Context, run runner.Key, worker int, stream string, follow bool, done func() bool) io.ReadCloser
 
 // log answers with what a worker prints, as it prints it.
 func (d *door) log(w http.ResponseWriter, r *http.Request) {
@@ -57,15 +51,15 @@ func (d *door) openLog(ctx context.Context, p parameters) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	run, err := d.runOf(ctx, id, p)
+	j, err := d.Governor.Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	worker, err := p.number("worker", 1)
+	run, err := runOf(j, p)
 	if err != nil {
 		return nil, err
 	}
-	stderr, err := p.flag("stderr")
+	worker, err := p.count("worker", 1, j.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -73,36 +67,35 @@ func (d *door) openLog(ctx context.Context, p parameters) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	from := Stdout
-	if stderr {
-		from = Stderr
+	from, err := streamOf(p)
+	if err != nil {
+		return nil, err
 	}
-	key := runner.Key{Job: id, Run: run}
-	output, err := d.Logs.Open(ctx, key, max(int(worker), 1), from, follow)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &StatusError{http.StatusNotFound, fmt.Sprintf("run %d of job %s has no worker %d", run, id, max(worker, 1))}
-	}
-	return output, err
+	return d.OpenLog(ctx, runner.Key{Job: id, Run: run}, worker, from, follow, d.hasEnded(ctx, id, run)), nil
 }
 
 // runOf is the run that a request asks for, or the job's newest.
-func (d *door) runOf(ctx context.Context, id string, p parameters) (int, error) {
-	j, err := d.Governor.Job(ctx, id)
-	if err != nil {
-		return 0, err
+func runOf(j job.Job, p parameters) (int, error) {
+	if j.Runs == 0 {
+		return 0, &StatusError{http.StatusNotFound, fmt.Sprintf("job %s (%s) has not run yet", j.Name, j.ID)}
 	}
-	run, err := p.number("run", 0)
-	switch {
-	case err != nil:
-		return 0, err
-	case j.Runs == 0:
-		return 0, &StatusError{http.StatusNotFound, fmt.Sprintf("job %s (%s) has not run yet", j.Name, id)}
-	case run > int64(j.Runs):
-		return 0, &StatusError{http.StatusNotFound, fmt.Sprintf("run is %d; job %s (%s) has run %d times", run, j.Name, id, j.Runs)}
-	case run == 0:
-		return j.Runs, nil
+	return p.count("run", j.Runs, j.Runs)
+}
+
+func streamOf(p parameters) (string, error) {
+	wanted, err := p.flag("stderr")
+	if wanted {
+		return stderr, err
 	}
-	return int(run), nil
+	return stdout, err
+}
+
+// hasEnded says whether a run has, or nobody can tell.
+func (d *door) hasEnded(ctx context.Context, id string, run int) func() bool {
+	return func() bool {
+		j, err := d.Governor.Job(ctx, id)
+		return err != nil || j.Current == nil || j.Current.Run != run
+	}
 }
 
 // stream passes on what is read as soon as it is there, for as long as it takes.

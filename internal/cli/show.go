@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-io/bursar/internal/terminal"
+)
+
+// refreshEvery is how often --watch asks again.
+const refreshEvery = time.Second
+
+// view is something to show: as the server told it, and laid out for people.
+type view struct {
+	data  any
+	lines []terminal.Line
+}
+
+// viewer is a command that shows one view, once or (with --watch) again and
+// again.
+type viewer struct {
+	*commands
+	watch bool
+	fetch func(context.Context, server, []string) (view, error)
+}
+
+// addTo makes a command show what fetch returns.
+func (v *viewer) addTo(command *cobra.Command) *cobra.Command {
+	v.addOutputFlag(command)
+	command.Flags().BoolVarP(&v.watch, "watch", "w", false, "show it again every second, in place")
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if v.output != "table" && v.output != "json" {
+			return fmt.Errorf("--output is %q; it must be table or json", v.output)
+		}
+		s, err := v.connect()
+		if err != nil {
+			return err
+		}
+		return v.show(command.Context(), s, args)
+	}
+	return command
+}
+
+func (v *viewer) show(ctx context.Context, s server, args []string) error {
+	screen := v.screen()
+	for {
+		shown, err := v.fetch(ctx, s, args)
+		if err != nil {
+			return err
+		}
+		if err := v.put(screen, shown); err != nil {
+			return err
+		}
+		if !v.watch {
+			return nil
+		}
+		select {
+		case <-time.After(refreshEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (v *viewer) put(screen *terminal.Screen, shown view) error {
+	switch {
+	case v.output == "json":
+		encoder := json.NewEncoder(v.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(shown.data)
+	case v.watch:
+		return screen.Draw(shown.lines)
+	}
+	return screen.Print(shown.lines...)
+}
