@@ -31,7 +31,6 @@ const readers = 4
 
 // Store is a store.Store in a SQLite database.
 type Store struct {
-	log     *slog.Logger
 	path    string
 	lock    *os.File
 	writing *sql.DB
@@ -55,8 +54,8 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{log: log, path: filepath.Join(dir, FileName), lock: locked}
-	if err := s.open(ctx); err != nil {
+	s := &Store{path: filepath.Join(dir, FileName), lock: locked}
+	if err := s.open(ctx, log); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %q: %w", s.path, err), s.Close())
 	}
 	return s, nil
@@ -76,7 +75,7 @@ func makeDir(dir string) error {
 	return errors.Join(parent.Sync(), parent.Close())
 }
 
-func (s *Store) open(ctx context.Context) error {
+func (s *Store) open(ctx context.Context, log *slog.Logger) error {
 	// SQLite gives its other files the mode of the database.
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -85,14 +84,14 @@ func (s *Store) open(ctx context.Context) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := s.openWriter(ctx); err != nil {
+	if err := s.openWriter(ctx, log); err != nil {
 		return err
 	}
 	s.reading, err = connect(s.path, readers, "query_only(1)", "cache_size(-4096)")
 	return err
 }
 
-func (s *Store) openWriter(ctx context.Context) (err error) {
+func (s *Store) openWriter(ctx context.Context, log *slog.Logger) (err error) {
 	// A larger log than SQLite's own 1000 pages writes pages that many commits
 	// change back to the database less often.
 	s.writing, err = connect(s.path, 1, "journal_mode(wal)", "synchronous(full)", "cache_size(-32768)", "wal_autocheckpoint(4000)")
@@ -106,7 +105,7 @@ func (s *Store) openWriter(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.log.InfoContext(ctx, "opened store", "path", s.path, "schema", to, "schema_was", from)
+	log.InfoContext(ctx, "opened store", "path", s.path, "schema", to, "schema_was", from)
 	return s.put.prepare(ctx, s.writer)
 }
 

@@ -35,6 +35,7 @@ func Run(t *testing.T, e Engine) {
 		"any history of batches":         e.anyHistory,
 		"a refused batch leaves nothing": e.refused,
 		"a cancelled context":            e.cancelled,
+		"a context cancelled meanwhile":  e.cancelledDuringCommit,
 		"any query":                      e.anyQuery,
 		"queries that cannot be":         e.badQueries,
 		"names":                          e.names,
@@ -221,6 +222,28 @@ func (e Engine) cancelled(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, mustLook(t, s)); diff != "" {
 		t.Errorf("the cancelled commit left something (-before +after):\n%s", diff)
+	}
+}
+
+// cancelledDuringCommit cancels commits while they run: the error must tell
+// whether the batch is there.
+func (e Engine) cancelledDuringCommit(t *testing.T) {
+	t.Helper()
+	s := e.open(t)
+	var last int64
+	for range 50 {
+		b := store.Batch{Entries: []store.Entry{{Seq: last + 1, Kind: store.Seen}, {Seq: last + 2, Kind: store.Seen}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		if err := s.Commit(ctx, b); err == nil {
+			last += 2
+		} else if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		cancel()
+		if c, err := s.Load(t.Context(), time.Time{}); err != nil || c.LastEntrySeq != last {
+			t.Fatalf("the journal is at %d, %v; want %d, as Commit said", c.LastEntrySeq, err, last)
+		}
 	}
 }
 
