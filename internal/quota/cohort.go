@@ -35,42 +35,43 @@ type Cohort struct {
 	refs   map[*shape]int // jobs that have it
 
 	backoff heap[*entry]
+	ends    []*entry // running jobs that declare a maximum runtime, by when they end
 
-	// Every share with a waiting head is in one stage (see pass.go).
-	owed     heap[*share]
-	entitled heap[*share]
-	borrow   heap[*share]
-	inShare  heap[*share]
+	// Every share with a waiting job is in one stage (see pass.go).
+	steps    [lastStep + 1]heap[*share] // by stage
 	blocked  []*share
-	dirty    []*share // to be classified again
+	dirty    []*share // to be lined up again
 	hopeful  []*share // blocked, but for a choice of victims that time may change
-	claiming []*share // with a nominated head
-	parking  []*share // whose head may have become, or ceased to be, parked
+	claiming []*share // with nominated jobs
+	parking  []*share // of whose jobs some may have become, or ceased to be, parked
 
-	exposed bool  // a share uses more beyond its nominal: there may be new victims
-	eased   []int // units in which more is to be had than when heads were blocked
+	exposed  bool  // a share uses more beyond its nominal: there may be new victims
+	eased    []int // units in which more is to be had than when jobs were blocked
+	maturing int64 // when the first job comes of age that was too young to be a victim; 0: never
 }
 
 // share is a Share as the cohort keeps it.
 type share struct {
-	def     Share
-	units   []holdings // by unit
-	lines   heap[*line]
-	lineOf  map[*shape]*line
-	holders []*entry
-	roll    roll // of the holders that are not stopping
-	resting int  // jobs in backoff
+	def       Share
+	units     []holdings // by unit
+	lineOf    map[*shape]*line
+	open      heap[*line]   // lines whose first may be a candidate
+	shut      []*line       // lines whose first is blocked
+	nominated []*nomination // jobs whose claims stand
+	holders   []*entry
+	roll      roll // of the holders that are not stopping
+	resting   int  // jobs in backoff
+	owing     int  // jobs that stop for the share
 
-	owing     int // jobs that stop for the share
-	stage     stage
-	at        int // in the stage's heap or slice
-	full      fraction
-	wants     bool   // blocked: new victims may help
-	nominated *entry // its head, while it claims
-	claims    []claim
-	parked    *entry // the head that was last told that it can never fit
-	text      string // and what it was told
-	listed    bool   // in Cohort.parking
+	stage   stage
+	at      int      // in the stage's heap or slice
+	full    fraction // usage relative to nominal, in stageEntitled
+	worth   worth    // after its front's grant, in stageBorrow
+	settled bool     // its first job was looked at since all lines were opened
+	behind  *entry   // its first blocked job, behind which others may only backfill
+	wants   bool     // new victims may help a blocked job
+	told    map[*entry]string
+	listed  bool // in Cohort.parking
 }
 
 // NewCohort returns a cohort without capacity, shares and jobs.
@@ -89,17 +90,31 @@ func NewCohort(p Policy) *Cohort {
 		},
 		place: func(e *entry, at int) { e.at = int32(at) },
 	}
-	place := func(s *share, at int) { s.at = at }
-	c.owed = heap[*share]{before: (*share).longerWaiting, place: place}
-	c.entitled = heap[*share]{before: (*share).emptier, place: place}
-	c.borrow = heap[*share]{before: (*share).longerWaiting, place: place}
-	c.inShare = heap[*share]{before: (*share).longerWaiting, place: place}
+	for step, before := range map[stage]func(a, b *share) bool{
+		stageOwed:      (*share).longerWaiting,
+		stageEntitled:  (*share).emptier,
+		stageBorrow:    c.borrowsFirst,
+		stageInShare:   c.goesFirst,
+		stageOutbid:    c.goesFirst,
+		stageRebalance: c.goesFirst,
+	} {
+		c.steps[step] = heap[*share]{before: before, place: func(s *share, at int) { s.at = at }}
+	}
 	return c
 }
 
 // SetPolicy changes how the cohort is governed, from the next pass on.
 func (c *Cohort) SetPolicy(p Policy) {
 	c.policy = p
+	c.ends = nil
+	for _, s := range c.list {
+		s.roll = roll{}
+		for _, e := range s.holders {
+			if e.held.stopping == nil {
+				c.enroll(e)
+			}
+		}
+	}
 	c.touchAll()
 }
 
@@ -124,7 +139,7 @@ func (c *Cohort) SetShare(def Share) {
 		s = &share{
 			units:  make([]holdings, len(c.pools)),
 			lineOf: map[*shape]*line{},
-			lines: heap[*line]{
+			open: heap[*line]{
 				before: func(a, b *line) bool { return a.jobs.first().ahead(b.jobs.first()) },
 				place:  func(l *line, at int) { l.at = at },
 			},
@@ -196,22 +211,17 @@ func (c *Cohort) SetPriority(id JobID, priority int32) error {
 		return fmt.Errorf("set priority of job %d: %w", id, ErrNoJob)
 	}
 	s := e.share()
-	waits := e.held == nil && !e.resting
-	runs := e.held != nil && e.held.stopping == nil
 	switch {
-	case waits:
-		s.leave(e)
-	case runs:
-		s.roll.strike(e)
+	case e.held != nil:
+		c.change(e, func() { e.priority = priority })
+		c.touch(s)
+	case e.resting:
+		e.priority = priority
+	default:
+		c.unwait(e)
+		e.priority = priority
+		c.wait(e, 0)
 	}
-	e.priority = priority
-	switch {
-	case waits:
-		s.join(e)
-	case runs:
-		s.roll.add(e)
-	}
-	c.touch(s)
 	return nil
 }
 
@@ -222,14 +232,7 @@ func (c *Cohort) Checkpointed(id JobID, at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint of job %d: %w", id, err)
 	}
-	runs := e.held.stopping == nil
-	if runs {
-		e.share().roll.strike(e)
-	}
-	e.held.checkpoint = max(e.held.checkpoint, nanos(at))
-	if runs {
-		e.share().roll.add(e)
-	}
+	c.change(e, func() { e.held.checkpoint = max(e.held.checkpoint, nanos(at)) })
 	return nil
 }
 
@@ -280,13 +283,19 @@ func (c *Cohort) Remove(id JobID) error {
 	return nil
 }
 
-// Wake returns when time alone will next change what a pass decides (a
-// backoff ends). ok is false when it will not.
+// Wake returns when time alone will next change what a pass decides: a backoff
+// ends, or a job becomes old enough to be preempted. ok is false when it will not.
 func (c *Cohort) Wake() (at time.Time, ok bool) {
-	if c.backoff.len() == 0 {
+	next := c.maturing
+	if c.backoff.len() > 0 {
+		if first := c.backoff.first().notBefore; next == 0 || first < next {
+			next = first
+		}
+	}
+	if next == 0 {
 		return time.Time{}, false
 	}
-	return time.Unix(0, c.backoff.first().notBefore).UTC(), true
+	return time.Unix(0, next).UTC(), true
 }
 
 // Heads returns the first n waiting jobs of a share, in order: those in
@@ -297,8 +306,9 @@ func (c *Cohort) Heads(share string, n int) []JobID {
 		return nil
 	}
 	var first []*entry
-	for _, l := range s.lines.items {
-		first = append(first, l.jobs.firsts(n)...)
+	s.waitingLines(func(l *line) { first = append(first, l.jobs.firsts(n)...) })
+	for _, n := range s.nominated {
+		first = append(first, n.job)
 	}
 	slices.SortFunc(first, byAhead)
 	ids := make([]JobID, 0, min(n, len(first)))
@@ -322,10 +332,8 @@ func (c *Cohort) Counts(share string) (waiting, holding int) {
 	if !ok {
 		return 0, 0
 	}
-	waiting = s.resting
-	for _, l := range s.lines.items {
-		waiting += l.jobs.len()
-	}
+	waiting = s.resting + len(s.nominated)
+	s.waitingLines(func(l *line) { waiting += l.jobs.len() })
 	return waiting, len(s.holders)
 }
 
@@ -377,7 +385,7 @@ func (c *Cohort) unwait(e *entry) {
 		s.resting--
 		return
 	}
-	if s.nominated == e {
+	if e.nominated {
 		c.release(s)
 	}
 	s.leave(e)
@@ -390,7 +398,7 @@ func (c *Cohort) hold(e *entry, h held) {
 	e.held = &h
 	e.at = int32(len(s.holders))
 	s.holders = append(s.holders, e)
-	s.roll.add(e)
+	c.enroll(e)
 	for _, n := range e.line.shape.needs {
 		c.shift(s, n.unit, booking{usage: n.amount})
 	}
@@ -399,7 +407,7 @@ func (c *Cohort) hold(e *entry, h held) {
 
 func (c *Cohort) stop(e *entry, why Preemption) {
 	s := e.share()
-	s.roll.strike(e)
+	c.strike(e)
 	e.held.stopping = &why
 	for _, n := range e.line.shape.needs {
 		c.shift(s, n.unit, booking{stopping: n.amount})
@@ -427,7 +435,7 @@ func (c *Cohort) drop(e *entry) {
 		c.shift(s, n.unit, booking{usage: -n.amount, stopping: -stopping})
 	}
 	if e.held.stopping == nil {
-		s.roll.strike(e)
+		c.strike(e)
 	} else {
 		c.owe(e.held.stopping.ForShare, -1)
 	}
@@ -437,6 +445,45 @@ func (c *Cohort) drop(e *entry) {
 	s.holders = s.holders[:len(s.holders)-1]
 	e.held = nil
 	c.touch(s)
+}
+
+// enroll lists a running job among those that could be told to stop.
+func (c *Cohort) enroll(e *entry) {
+	h := e.held
+	h.key, h.saved = h.baseline(), h.checkpoint != 0
+	if c.policy.Victims == NewestFirst {
+		h.key, h.saved = h.since, false
+	}
+	e.share().roll.add(e)
+	if e.maxRuntime > 0 {
+		at, _ := slices.BinarySearchFunc(c.ends, e, byEnd)
+		c.ends = slices.Insert(c.ends, at, e)
+	}
+}
+
+func (c *Cohort) strike(e *entry) {
+	e.share().roll.strike(e)
+	if at, ok := slices.BinarySearchFunc(c.ends, e, byEnd); ok && e.maxRuntime > 0 {
+		c.ends = slices.Delete(c.ends, at, at+1)
+	}
+}
+
+// byEnd orders running jobs by when they end at the latest.
+func byEnd(a, b *entry) int {
+	return cmp.Or(
+		cmp.Compare(a.held.since+a.maxRuntime, b.held.since+b.maxRuntime),
+		cmp.Compare(a.id, b.id))
+}
+
+// change changes what a job that holds capacity is listed by.
+func (c *Cohort) change(e *entry, change func()) {
+	if e.held.stopping != nil {
+		change()
+		return
+	}
+	c.strike(e)
+	change()
+	c.enroll(e)
 }
 
 func (c *Cohort) holder(id JobID) (*entry, error) {

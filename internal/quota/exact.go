@@ -142,7 +142,7 @@ func (b ballot) reclaims(need int64, may func(victim) bool) (_ []bundle, ok bool
 // givenUpBy returns the worthwhile bundles of one share's jobs.
 func (b ballot) givenUpBy(s *share, members []int, need int64) (_ []bundle, ok bool) {
 	h := &s.units[b.unit]
-	excess, beyond := h.projected()-h.nominal, h.projected()-h.kept
+	excess, beyond := h.running()-h.nominal, h.projected()-h.kept
 	slices.SortStableFunc(members, func(i, j int) int {
 		return cmp.Compare(b.victims[i].amount(b.unit), b.victims[j].amount(b.unit))
 	})
@@ -170,28 +170,27 @@ func (b ballot) givenUpBy(s *share, members []int, need int64) (_ []bundle, ok b
 	return given, true
 }
 
-// leastInShare is leastReclaimed for a head that needs jobs of its own share
-// to stop: those alone if it then borrows, or with reclaimed ones if it is then
-// entitled. ok: there is such a set.
-func (p *pass) leastInShare(s *share, d *shape, unit int, all []victim) (chosen []victim, ground Ground, ok, exact bool) {
+// leastMixed is leastReclaimed for a job that may also have jobs of its own
+// share stop. If outbid, others are taken from borrowers and the job will
+// borrow; otherwise it is entitled to what it takes from others, or borrows
+// without taking from any. ok: there is such a set.
+func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid bool) (chosen []victim, ground Ground, ok, exact bool) {
 	b := newBallot(all, unit)
 	pool, h, want := &p.pools[unit], &s.units[unit], d.of(unit)
 	overNominal := h.projected() + want - h.nominal
 	overLimit := h.projected() + want - h.limit
-	// lacks is what must still be reclaimed when own jobs that hold x have stopped.
+	mayBorrow := s.def.Sharing == LendAndBorrow
+	// lacks is what must still be taken from others when own jobs that hold x
+	// have stopped.
 	lacks := func(x int64) int64 {
 		usage := h.projected() - x
 		beyond := pool.projected.beyond - h.beyond(h.projected()) + h.beyond(usage)
 		return pool.lacks(h, beyond, usage, want)
 	}
-	reclaims, exact := b.reclaims(max(0, lacks(0)), func(victim) bool { return true })
-	if !exact {
-		return nil, "", false, false
-	}
-	mayBorrow := s.def.Sharing == LendAndBorrow
 	for _, level := range levels(all) {
-		if !level.own {
-			continue
+		others, exact := b.reclaims(max(0, lacks(0)), func(v victim) bool { return v.compareLevel(level) <= 0 })
+		if !exact {
+			return nil, "", false, false
 		}
 		own, exact := b.stops(func(v victim) bool { return v.own && v.compareLevel(level) <= 0 })
 		if !exact {
@@ -204,13 +203,12 @@ func (p *pass) leastInShare(s *share, d *shape, unit int, all []victim) (chosen 
 			}
 		}
 		for _, o := range own {
-			if o.gain >= overNominal {
-				if r, ok := cheapestWith(reclaims, lacks(o.gain)); ok {
-					consider(o.with(r), Entitled)
-				}
+			taken, enough := cheapestWith(others, lacks(o.gain))
+			if enough && !outbid && o.gain >= overNominal {
+				consider(o.with(taken), Entitled)
 			}
-			if mayBorrow && o.gain >= overLimit && lacks(o.gain) <= 0 {
-				consider(o, Borrow)
+			if enough && mayBorrow && o.gain >= overLimit && (outbid || taken.size == 0) {
+				consider(o.with(taken), Borrow)
 			}
 		}
 		if ground != "" {

@@ -14,58 +14,71 @@ func (c *Cohort) Reason(id JobID) (r Reason, ok bool) {
 		return Reason{}, false
 	}
 	s := e.share()
+	head := s.head()
 	switch {
 	case e.resting:
-		r = Reason{Code: Backoff, Until: time.Unix(0, e.notBefore).UTC()}
+		return Reason{Code: Backoff, Until: time.Unix(0, e.notBefore).UTC()}, true
 	case c.policy.Paused:
 		r = Reason{Code: DisabledPool}
-	case e != s.head():
-		r = Reason{Code: Behind, Ahead: s.head().id}
+	case e.nominated:
+		r = c.whyNominated(s, e)
+	case e.line.never && (e == head || c.policy.Queueing != Strict):
+		r = c.neverFits(s, e.line.shape)
+	case e == head || e.line.shut && !e.line.later && e == e.line.jobs.first():
+		r = c.whyBlocked(s, e.line.shape)
+		if _, at, ok := c.outlook(s, e.line.shape); ok {
+			r.Earliest = time.Unix(0, at).UTC()
+		}
 	default:
-		r = c.whyHeadWaits(s, e.line.shape)
+		r = Reason{Code: Behind, Ahead: s.goesBefore(e).id}
 	}
-	if !e.resting {
-		r.Place = s.place(e)
+	r.Place = s.place(e)
+	if unit, ok := c.unitOf[r.Unit]; ok && r.Code != Misconfiguration {
+		r.Wants = e.line.shape.of(unit)
+		r.Holders = c.holdersOf(unit, s)
 	}
 	return r, true
+}
+
+// goesBefore is the job that a job must wait for: the one that could be
+// delayed, or the first of its shape where others may pass, or the head.
+func (s *share) goesBefore(e *entry) *entry {
+	first := e.line.jobs.first()
+	switch {
+	case e.line.later && s.behind != nil:
+		return s.behind
+	case e.line.shut && first != e:
+		return first
+	}
+	return s.head()
 }
 
 // place counts who goes ahead of a waiting job in its share, from 1.
 func (s *share) place(e *entry) int {
 	place := 1
-	for _, l := range s.lines.items {
-		for _, o := range l.jobs.items {
-			if o.ahead(e) {
-				place++
-			}
+	count := func(o *entry) {
+		if o.ahead(e) {
+			place++
 		}
+	}
+	s.waitingLines(func(l *line) {
+		for _, o := range l.jobs.items {
+			count(o)
+		}
+	})
+	for _, n := range s.nominated {
+		count(n.job)
 	}
 	return place
 }
 
-func (c *Cohort) whyHeadWaits(s *share, d *shape) Reason {
-	if never := c.neverFits(s, d); never.Text != "" {
-		return never
-	}
-	var r Reason
-	if s.stage == stageNominated {
-		r = c.whyNominated(s)
-	} else {
-		r = c.whyBlocked(s, d)
-		r.Earliest = c.earliest(s, d)
-	}
-	if unit, ok := c.unitOf[r.Unit]; ok {
-		r.Wants = d.of(unit)
-		r.Holders = c.holdersOf(unit, s)
-	}
-	return r
-}
-
 // whyNominated names the first unit that stopping jobs still hold.
-func (c *Cohort) whyNominated(s *share) Reason {
-	for _, claim := range s.claims {
-		if lacks := claim.amount - claim.reserved; lacks > 0 {
-			return Reason{Code: Releasing, Unit: c.pools[claim.unit].unit, Lacks: lacks}
+func (c *Cohort) whyNominated(s *share, e *entry) Reason {
+	for _, n := range s.nominated {
+		for _, claim := range n.claims {
+			if lacks := claim.amount - claim.reserved; n.job == e && lacks > 0 {
+				return Reason{Code: Releasing, Unit: c.pools[claim.unit].unit, Lacks: lacks}
+			}
 		}
 	}
 	return Reason{Code: Releasing}
@@ -139,7 +152,9 @@ func (c *Cohort) holdersOf(unit int, s *share) []Holder {
 		}
 	}
 	p := &c.pools[unit]
-	add(Unshared, "", "", min(p.capacity-p.nominal, p.free(&p.projected)))
+	if !c.policy.ShareUnallocated {
+		add(Unshared, "", "", min(p.capacity-p.nominal, p.free(&p.projected)))
+	}
 	slices.SortFunc(all, func(a, b Holder) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(roleOrder, a.Role), slices.Index(roleOrder, b.Role)),
@@ -157,44 +172,6 @@ func (s *share) releasing(unit int) map[string]int64 {
 		}
 	}
 	return amounts
-}
-
-// earliest is when the head of a share could start at the latest if nobody
-// else took what running jobs give back by the end of their declared maximum
-// runtimes; zero if those bound nothing.
-func (c *Cohort) earliest(s *share, d *shape) time.Time {
-	t := newTrial(c)
-	for _, end := range c.declaredEnds() {
-		t.stop(victim{job: end.job}, +1)
-		fits := t.within(s, d, (*holdings).ownLimit) ||
-			s.def.Sharing == LendAndBorrow && t.within(s, d, (*holdings).borrowLimit)
-		if fits && t.room(s, d) {
-			return time.Unix(0, end.at).UTC()
-		}
-	}
-	return time.Time{}
-}
-
-type declaredEnd struct {
-	at  int64
-	job *entry
-}
-
-// declaredEnds lists the running jobs that declared a maximum runtime, by when
-// they end at the latest.
-func (c *Cohort) declaredEnds() []declaredEnd {
-	var ends []declaredEnd
-	for _, s := range c.list {
-		for _, e := range s.holders {
-			if e.maxRuntime > 0 && e.held.stopping == nil {
-				ends = append(ends, declaredEnd{e.held.since + e.maxRuntime, e})
-			}
-		}
-	}
-	slices.SortFunc(ends, func(a, b declaredEnd) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job.id, b.job.id))
-	})
-	return ends
 }
 
 // Balance is what a share owns, uses, borrows, lends and has free in one unit.

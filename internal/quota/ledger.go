@@ -17,7 +17,7 @@ import (
 // and I3b that what all use beyond what they keep stays within what is lent,
 // unless the grant adds nothing to it:
 //
-//	d ≤ R(s)  or  d ≤ R(s) + Σ lend − Σ B
+//	d ≤ R(s)  or  d ≤ R(s) + lendable − Σ B
 //
 // So all that a unit needs to remember is Σ B, and a victim helps by as much as
 // it makes Σ B less.
@@ -61,6 +61,7 @@ type pool struct {
 	nominal   int64 // Σ nominal
 	kept      int64 // Σ kept
 	lend      int64 // Σ lend limits
+	spare     int64 // what no share owns, if it may be borrowed
 	actual    account
 	projected account
 
@@ -73,7 +74,10 @@ type pool struct {
 
 // idle is how much anybody could be granted who keeps nothing: negative while
 // more is used than may be.
-func (p *pool) idle(a *account) int64 { return min(p.capacity-p.kept, p.lend) - a.beyond }
+func (p *pool) idle(a *account) int64 { return min(p.capacity-p.kept, p.lendable()) - a.beyond }
+
+// lendable is all that may ever be borrowed.
+func (p *pool) lendable() int64 { return p.lend + p.spare }
 
 func (p *pool) free(a *account) int64 { return p.capacity - a.used }
 
@@ -91,6 +95,10 @@ type holdings struct {
 
 func (h *holdings) projected() int64 { return h.usage - h.stopping + h.claimed }
 
+// running is what the share uses but for its stopping jobs. What it claims it
+// does not use, so this is what decides whether it is over its nominal.
+func (h *holdings) running() int64 { return h.usage - h.stopping }
+
 func (h *holdings) actual() int64 { return h.usage + h.reserved }
 
 // beyond is B of a share that uses as much.
@@ -102,7 +110,7 @@ func (p *pool) lacks(h *holdings, beyond, usage, amount int64) int64 {
 	needed := amount - max(0, h.kept-usage)
 	lacks := needed + beyond - (p.capacity - p.kept)
 	if needed > 0 {
-		lacks = max(lacks, needed+beyond-p.lend)
+		lacks = max(lacks, needed+beyond-p.lendable())
 	}
 	return lacks
 }
@@ -114,14 +122,14 @@ type booking struct{ usage, stopping, claimed, reserved int64 }
 // one unit and keeps every sum in step.
 func (c *Cohort) shift(s *share, unit int, by booking) {
 	p, h := &c.pools[unit], &s.units[unit]
-	before := h.projected()
+	before := h.running()
 	p.take(h, -1)
 	h.usage += by.usage
 	h.stopping += by.stopping
 	h.claimed += by.claimed
 	h.reserved += by.reserved
 	p.take(h, +1)
-	if after := h.projected(); after > before && after > h.nominal {
+	if after := h.running(); after > before && after > h.nominal {
 		c.exposed = true
 	}
 	if !p.eased && (p.idle(&p.projected) > p.idleFloor || p.free(&p.projected) > p.freeFloor) {
@@ -219,4 +227,42 @@ func (s *share) fullness() fraction {
 		}
 	}
 	return fullest
+}
+
+// worth is what idle capacity goes by under FairShare: how much a share borrows
+// of what is lendable, for its weight. Less goes first; weight 0 goes last.
+type worth struct {
+	last  bool
+	value fraction
+}
+
+func (w worth) compare(o worth) int {
+	switch {
+	case w.last != o.last:
+		if w.last {
+			return 1
+		}
+		return -1
+	case w.value.less(o.value):
+		return -1
+	case o.value.less(w.value):
+		return 1
+	}
+	return 0
+}
+
+// worth is the share's if it used as much in each unit (section 3, step 2).
+func (c *Cohort) worth(s *share, usage func(unit int) int64) worth {
+	w := worth{last: s.def.Weight <= 0, value: fraction{0, 1}}
+	weight := max(1, s.def.Weight)
+	for i := range c.pools {
+		borrowed := usage(i) - s.units[i].nominal
+		if borrowed <= 0 {
+			continue
+		}
+		if f := (fraction{borrowed, max(0, c.pools[i].lendable()) * weight}); w.value.less(f) {
+			w.value = f
+		}
+	}
+	return w
 }

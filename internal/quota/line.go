@@ -7,8 +7,8 @@ import (
 )
 
 // entry is a job as the cohort keeps it. It is in exactly one place: its
-// share's line, the cohort's backoff, or its share's holders; at is its index
-// there.
+// share's line, among its share's nominated, the cohort's backoff, or its
+// share's holders; at is its index there.
 type entry struct {
 	id         JobID
 	created    int64 // Unix nanoseconds, as all times inside the package
@@ -19,12 +19,15 @@ type entry struct {
 	priority   int32
 	at         int32
 	resting    bool // in backoff
+	nominated  bool
 }
 
 // held is what only a job that holds capacity needs.
 type held struct {
 	since      int64
 	checkpoint int64 // 0: none
+	key        int64 // its place in the roll
+	saved      bool  // and in which of its lists
 	stopping   *Preemption
 }
 
@@ -35,13 +38,14 @@ func (e *entry) share() *share { return e.line.share }
 func dearer(e, f *entry) int {
 	return cmp.Or(
 		cmp.Compare(f.priority, e.priority),
-		cmp.Compare(e.held.baseline(), f.held.baseline()),
+		cmp.Compare(e.held.key, f.held.key),
 		cmp.Compare(e.id, f.id))
 }
 
 // roll lists the jobs of a share that could be told to stop, in an order that
 // time does not change: those that completed a checkpoint, and those that
-// never did, for whose loss there is a most.
+// never did, for whose loss there is a most. Where lost work does not count,
+// all are in one list.
 type roll struct {
 	saved   []*entry
 	unsaved []*entry
@@ -50,7 +54,7 @@ type roll struct {
 func (r *roll) lists() [2][]*entry { return [2][]*entry{r.saved, r.unsaved} }
 
 func (r *roll) of(e *entry) *[]*entry {
-	if e.held.checkpoint != 0 {
+	if e.held.saved {
 		return &r.saved
 	}
 	return &r.unsaved
@@ -95,7 +99,10 @@ type line struct {
 	share *share
 	shape *shape
 	jobs  heap[*entry]
-	at    int // in the share's lines; -1 while empty
+	at    int  // in the share's open lines; -1: it is not there
+	shut  bool // its first was found blocked; it is among the share's shut lines
+	never bool // shut because no job of the shape can ever start
+	later bool // shut because the share's blocked head could be delayed
 }
 
 func newLine(s *share, d *shape) *line {
@@ -114,33 +121,86 @@ func (s *share) join(e *entry) {
 	}
 	e.line = l
 	l.jobs.push(e)
-	if l.at < 0 {
-		s.lines.push(l)
-	} else if l.jobs.first() == e {
-		s.lines.fix(l.at)
+	switch {
+	case l.shut:
+	case l.at < 0:
+		s.open.push(l)
+	case l.jobs.first() == e:
+		s.open.fix(l.at)
 	}
 }
 
 // leave takes the job out of its line.
 func (s *share) leave(e *entry) {
 	l := e.line
-	wasFirst := l.jobs.first() == e
-	if l.jobs.len() == 1 {
-		s.lines.remove(l.at)
-		delete(s.lineOf, l.shape)
+	if l.jobs.len() > 1 {
+		wasFirst := l.jobs.first() == e
+		l.jobs.remove(int(e.at))
+		if wasFirst && !l.shut {
+			s.open.fix(l.at)
+		}
+		return
+	}
+	if l.shut {
+		l.shut = false
+		s.shut = slices.DeleteFunc(s.shut, func(o *line) bool { return o == l })
+	} else {
+		s.open.remove(l.at)
 	}
 	l.jobs.remove(int(e.at))
-	if wasFirst && l.at >= 0 {
-		s.lines.fix(l.at)
+	delete(s.lineOf, l.shape)
+}
+
+// front is the job that is to be looked at next; nil: none of the open lines
+// has any.
+func (s *share) front() *entry {
+	if s.open.len() == 0 {
+		return nil
 	}
+	return s.open.first().jobs.first()
 }
 
 // head is the job that goes first in the share; nil: none waits.
 func (s *share) head() *entry {
-	if s.lines.len() == 0 {
-		return nil
+	head := s.front()
+	for _, l := range s.shut {
+		if first := l.jobs.first(); head == nil || first.ahead(head) {
+			head = first
+		}
 	}
-	return s.lines.first().jobs.first()
+	for _, n := range s.nominated {
+		if head == nil || n.job.ahead(head) {
+			head = n.job
+		}
+	}
+	return head
+}
+
+// setAside shuts the line of the front.
+func (s *share) setAside() *line {
+	l := s.open.pop()
+	l.shut = true
+	s.shut = append(s.shut, l)
+	return l
+}
+
+// reopen has every shape looked at again.
+func (s *share) reopen() {
+	for _, l := range s.shut {
+		l.shut, l.never, l.later = false, false, false
+		s.open.push(l)
+	}
+	s.shut, s.behind, s.wants, s.settled = nil, nil, false, false
+}
+
+// waitingLines calls f for every line, open or shut.
+func (s *share) waitingLines(f func(*line)) {
+	for _, l := range s.open.items {
+		f(l)
+	}
+	for _, l := range s.shut {
+		f(l)
+	}
 }
 
 func nanos(t time.Time) int64 {

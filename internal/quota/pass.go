@@ -2,42 +2,50 @@ package quota
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
 )
 
-// stage is where a share's head stands in a pass. Between passes a share is in
-// stage none (nothing waits), stageBlocked or stageNominated; what changes
-// takes it out and has it classified again. So a pass looks only at shares that
+// stage is where a share stands in a pass: which step its front, the first of
+// its jobs that is not set aside, is a candidate of. Between passes a share is
+// in stageNone (nothing waits), stageBlocked or stageNominated; what changes
+// takes it out and has it lined up again. So a pass looks only at shares that
 // something happened to, and its cost follows what changed.
 type stage int8
 
 const (
 	stageNone      stage = iota
-	stageDirty           // to be classified
-	stageOwed            // candidate whose claim stands from an earlier pass
-	stageEntitled        // candidate of step 1
-	stageBorrow          // candidate of step 2
-	stageInShare         // candidate of step 3
-	stageBlocked         // its head cannot start as things are
-	stageNominated       // its head's claim stands; it waits for stopping jobs
+	stageDirty           // to be lined up
+	stageOwed            // step 0: entitled, and jobs stop for the share
+	stageEntitled        // step 1
+	stageBorrow          // step 2
+	stageInShare         // step 3
+	stageOutbid          // step 4
+	stageRebalance       // step 5
+	stageBlocked         // none of its jobs can start as things are
+	stageNominated       // Strict: the claim of its head stands, and nothing passes it
+
+	firstStep = stageOwed
+	lastStep  = stageRebalance
 )
 
 // Pass decides, at now, everything that can be decided (section 3), and
 // applies its decisions to the cohort: what it grants is held from now on, what
 // it preempts is stopping. After every grant and preemption all heads are
 // candidates again and all claims are derived anew, so a second pass at once
-// decides nothing more. First come the heads of shares that jobs stop for: what
-// was taken back for them is theirs to claim. Park decisions come last, in
-// order of share name.
+// decides nothing more. Among the entitled, and among those that borrow, first
+// come the heads of shares that jobs stop for: what was taken back for them is
+// theirs to claim. Park decisions come last, in order of share name.
 func (c *Cohort) Pass(now time.Time) []Decision {
 	at := now.UnixNano()
 	c.wakeUp(at)
 	if c.policy.Paused {
 		return nil
 	}
-	c.reopen()
+	c.maturing = 0
+	c.reconsider()
 	p := pass{Cohort: c, now: at}
 	for p.step() {
 	}
@@ -52,7 +60,7 @@ type pass struct {
 	decisions []Decision
 }
 
-// plan is how a head could start: on which ground, and after which jobs stop.
+// plan is how a job could start: on which ground, and after which jobs stop.
 type plan struct {
 	ground Ground
 	// physical: the quotas sum to more than the pool and nothing borrowed is
@@ -61,6 +69,19 @@ type plan struct {
 	short    []int // with physical: the units in which it is taken
 	victims  []victim
 	field    *field // what the victims were chosen from
+}
+
+// nomination is a job whose claim stands until stopping jobs are gone.
+type nomination struct {
+	job    *entry
+	claims []claim
+}
+
+// claim is what a nominated job claims of a unit, and how much of that is
+// there now.
+type claim struct {
+	unit             int
+	amount, reserved int64
 }
 
 // wakeUp lets jobs wait whose backoff has ended.
@@ -73,9 +94,10 @@ func (c *Cohort) wakeUp(now int64) {
 	}
 }
 
-// reopen makes candidates of all whose standing is not settled by the books
-// alone: nominated heads, and heads for whom it depends on the choice of victims.
-func (c *Cohort) reopen() {
+// reconsider makes candidates of all whose standing is not settled by the
+// books alone: nominated jobs, and those for whom it depends on the choice of
+// victims, or on the time.
+func (c *Cohort) reconsider() {
 	c.withdrawClaims()
 	hopeful := c.hopeful
 	c.hopeful = nil
@@ -97,86 +119,109 @@ func (c *Cohort) withdrawClaims() {
 // step takes the next candidate and reports whether there was one.
 func (p *pass) step() bool {
 	p.review()
-	switch {
-	case p.owed.len() > 0:
-		p.try(p.owed.first())
-	case p.entitled.len() > 0:
-		p.try(p.entitled.first())
-	case p.borrow.len() > 0:
-		p.try(p.borrow.first())
-	case p.inShare.len() > 0:
-		p.try(p.inShare.first())
-	default:
-		return false
+	for step := firstStep; step <= lastStep; step++ {
+		if p.steps[step].len() > 0 {
+			p.try(p.steps[step].first())
+			return true
+		}
 	}
-	return true
+	return false
 }
 
-// review classifies every share that something happened to since.
+// review lines up every share that something happened to since.
 func (p *pass) review() {
 	if p.exposed {
 		p.exposed = false
 		p.touchBlocked(func(s *share) bool { return s.wants })
 	}
 	if len(p.eased) > 0 {
-		units := p.eased
 		p.touchBlocked(func(s *share) bool {
-			d := s.head().line.shape
-			return slices.ContainsFunc(units, func(u int) bool { return d.of(u) > 0 })
+			return slices.ContainsFunc(s.shut, func(l *line) bool {
+				return slices.ContainsFunc(p.eased, func(u int) bool { return l.shape.of(u) > 0 })
+			})
 		})
-		for _, u := range units {
+		for _, u := range p.eased {
 			p.pools[u].eased = false
 			p.pools[u].idleFloor, p.pools[u].freeFloor = math.MaxInt64, math.MaxInt64
 		}
-		p.eased = nil
+		p.eased = p.eased[:0]
 	}
 	for _, s := range p.dirty {
-		p.classify(s)
+		s.stage, s.at = stageNone, -1
+		p.lineUp(s)
 	}
 	p.dirty = p.dirty[:0]
 }
 
-// classify finds the first step of the pass in which a share's head may be a
-// candidate.
-func (c *Cohort) classify(s *share) {
-	s.stage, s.at = stageNone, -1
-	head := s.head()
-	never := Reason{}
-	if head != nil {
-		never = c.neverFits(s, head.line.shape)
-	}
-	if never.Text != "" || s.parked != nil {
+// lineUp makes the share's front a candidate of the first step that it may
+// take, after setting aside those that can never start.
+func (c *Cohort) lineUp(s *share) {
+	if len(s.told) > 0 {
 		c.listForParking(s)
 	}
-	switch {
-	case head == nil:
-	case never.Text != "":
-		c.block(s, false, false)
-	case s.owing > 0:
-		s.stage = stageOwed
-		c.owed.push(s)
-	default:
-		c.line(s, head)
+	for {
+		front := s.front()
+		switch {
+		case front == nil:
+			c.rest(s)
+		case c.neverFits(s, front.line.shape).Text != "":
+			c.listForParking(s)
+			s.setAside().never = true
+			if c.policy.Queueing != Strict {
+				continue
+			}
+			c.rest(s)
+		default:
+			c.enter(s, front, firstStep)
+		}
+		return
 	}
 }
 
-// line makes the share a candidate of the first of the steps 1 to 3 that its
-// head may take.
-func (c *Cohort) line(s *share, head *entry) {
-	d := head.line.shape
-	switch {
-	case s.within(d, (*holdings).ownLimit):
-		s.full, s.stage = s.fullness(), stageEntitled
-		c.entitled.push(s)
-	case s.def.Sharing == LendAndBorrow && s.within(d, (*holdings).borrowLimit):
-		s.stage = stageBorrow
-		c.borrow.push(s)
-	case s.def.InSharePreemption:
-		s.stage = stageInShare
-		c.inShare.push(s)
-	default:
-		c.block(s, false, false)
+// enter makes the front a candidate of the first step, from the one given,
+// that it may take.
+func (c *Cohort) enter(s *share, front *entry, from stage) {
+	for step := from; step <= lastStep; step++ {
+		if c.mayTake(s, front, step) {
+			s.stage = step
+			c.steps[step].push(s)
+			return
+		}
 	}
+	c.block(s, false)
+}
+
+// mayTake reports whether the front could start in a step at all, and notes
+// what the step's order depends on.
+func (c *Cohort) mayTake(s *share, front *entry, step stage) bool {
+	d := front.line.shape
+	mayBorrow := s.def.Sharing == LendAndBorrow
+	switch step {
+	case stageOwed:
+		return s.isOwed() && s.within(d, (*holdings).ownLimit)
+	case stageEntitled:
+		s.full = s.fullness()
+		return s.within(d, (*holdings).ownLimit)
+	case stageBorrow:
+		if !mayBorrow || s.within(d, (*holdings).ownLimit) || !s.within(d, (*holdings).borrowLimit) {
+			return false
+		}
+		if c.policy.IdleAssignment == FairShare {
+			s.worth = c.worth(s, func(u int) int64 { return s.units[u].projected() + d.of(u) })
+		}
+		return true
+	case stageInShare:
+		return s.def.InSharePreemption
+	case stageOutbid, stageRebalance:
+		if !mayBorrow || s.within(d, (*holdings).ownLimit) {
+			return false
+		}
+		if step == stageOutbid {
+			return c.policy.BorrowerPreemption
+		}
+		return c.policy.Rebalance && c.policy.IdleAssignment == FairShare
+	}
+	return false
 }
 
 func (h *holdings) ownLimit() int64    { return h.nominal }
@@ -198,7 +243,7 @@ func (s *share) within(d *shape, limit func(*holdings) int64) bool {
 // met, in the order of section 3 and A7; the zero Reason: it can.
 func (c *Cohort) neverFits(s *share, d *shape) Reason {
 	borrows := s.def.Sharing == LendAndBorrow
-	checks := []struct {
+	checks := [...]struct {
 		applies bool
 		text    string
 		limit   func(*pool, *holdings) int64
@@ -206,7 +251,7 @@ func (c *Cohort) neverFits(s *share, d *shape) Reason {
 		{true, TextEnvironmentMax, func(p *pool, _ *holdings) int64 { return p.capacity }},
 		{!borrows, TextShareLimit, func(_ *pool, h *holdings) int64 { return h.nominal }},
 		{borrows, TextShareAndBorrowLimit, func(_ *pool, h *holdings) int64 { return h.limit }},
-		{borrows, TextBorrowable, func(p *pool, h *holdings) int64 { return h.nominal + p.lend - h.lend }},
+		{borrows, TextBorrowable, func(p *pool, h *holdings) int64 { return h.nominal + p.lendable() - h.lend }},
 	}
 	for _, check := range checks {
 		if !check.applies {
@@ -226,7 +271,7 @@ func (c *Cohort) neverFits(s *share, d *shape) Reason {
 }
 
 // emptier is the order of step 1: rank, then least usage relative to nominal,
-// then the age of the head.
+// then the age of the front.
 func (s *share) emptier(o *share) bool {
 	if s.def.Rank != o.def.Rank {
 		return s.def.Rank > o.def.Rank
@@ -234,92 +279,146 @@ func (s *share) emptier(o *share) bool {
 	if s.full.less(o.full) || o.full.less(s.full) {
 		return s.full.less(o.full)
 	}
-	return s.head().older(o.head())
+	return s.front().older(o.front())
 }
 
-// longerWaiting is the order of steps 2 and 3: rank, then the age of the head.
+// longerWaiting is the order of step 0: rank, then the age of the front.
 func (s *share) longerWaiting(o *share) bool {
 	if s.def.Rank != o.def.Rank {
 		return s.def.Rank > o.def.Rank
 	}
-	return s.head().older(o.head())
+	return s.front().older(o.front())
 }
+
+// goesFirst is the order of steps 3 to 5: where priorities compare across
+// shares, they go before age.
+func (c *Cohort) goesFirst(a, b *share) bool {
+	if c.policy.PriorityScope == InCohort && a.def.Rank == b.def.Rank {
+		return a.front().ahead(b.front())
+	}
+	return a.longerWaiting(b)
+}
+
+// borrowsFirst is the order of step 2: those that jobs stop for, then by how
+// idle capacity is assigned.
+func (c *Cohort) borrowsFirst(a, b *share) bool {
+	if a.def.Rank != b.def.Rank {
+		return a.def.Rank > b.def.Rank
+	}
+	if owedA, owedB := a.isOwed(), b.isOwed(); owedA || owedB {
+		if owedA && owedB {
+			return a.front().older(b.front())
+		}
+		return owedA
+	}
+	if c.policy.IdleAssignment == FIFO {
+		return c.goesFirst(a, b)
+	}
+	if less := a.worth.compare(b.worth); less != 0 {
+		return less < 0
+	}
+	return a.front().ahead(b.front())
+}
+
+// isOwed reports whether jobs stop for the share's front.
+func (s *share) isOwed() bool { return s.owing > 0 && !s.settled }
 
 // try lets a candidate start by the plan of its step. Where there is none it
 // goes on to a later step, or is blocked.
 func (p *pass) try(s *share) {
-	step, head := s.stage, s.head()
+	step, front := s.stage, s.front()
 	p.unstage(s)
+	if s.behind != nil && p.policy.Queueing == Backfill && !p.mayBackfill(s, front) {
+		s.open.first().later = true
+		p.block(s, true)
+		return
+	}
 	var pl plan
 	var ok, hopeful bool
 	switch step {
 	case stageOwed:
-		pl, ok = p.planOwed(s, head)
+		pl, ok = p.planOwed(s, front)
 	case stageEntitled:
-		pl, ok, hopeful = p.planEntitled(s, head)
+		pl, ok, hopeful = p.planEntitled(s, front)
 	case stageBorrow:
-		pl, ok = plan{ground: Borrow}, p.hasRoom(s, head.line.shape)
+		pl, ok = plan{ground: Borrow}, p.hasRoom(s, front.line.shape)
+	case stageInShare:
+		pl, ok, hopeful = p.planInShare(s, front)
 	default:
-		pl, ok, hopeful = p.planInShare(s, head)
+		pl, ok, hopeful = p.planOutbid(s, front, step == stageRebalance)
 	}
-	switch {
-	case ok:
-		p.carryOut(s, head, pl)
-	case step == stageOwed:
-		p.line(s, head)
-	case step != stageInShare && s.def.InSharePreemption:
-		s.stage = stageInShare
-		p.inShare.push(s)
-	default:
-		p.block(s, hopeful || s.within(head.line.shape, (*holdings).ownLimit), hopeful)
+	if ok {
+		p.carryOut(s, front, pl)
+		return
 	}
+	s.wants = s.wants || hopeful || p.policy.BorrowerPreemption || p.policy.Rebalance ||
+		s.within(front.line.shape, (*holdings).ownLimit)
+	if hopeful {
+		p.hopeful = append(p.hopeful, s)
+	}
+	p.enter(s, front, step+1)
 }
 
-// planOwed lets a head claim, before all others, what is on its way back for
-// its share, if that is enough.
-func (p *pass) planOwed(s *share, head *entry) (plan, bool) {
-	d := head.line.shape
+// planOwed lets an entitled share claim, before all others, what is on its way
+// back for it, if that is enough for its first job.
+func (p *pass) planOwed(s *share, front *entry) (plan, bool) {
+	d := front.line.shape
 	short := p.short(s, d)
-	if s.within(d, (*holdings).ownLimit) {
-		physical := len(short) > 0
-		return plan{ground: Entitled, physical: physical, short: short},
-			!physical || newTrial(p.Cohort).physical(s, d, short)
-	}
-	may := s.def.Sharing == LendAndBorrow && s.within(d, (*holdings).borrowLimit)
-	return plan{ground: Borrow}, may && len(short) == 0
+	physical := len(short) > 0
+	return plan{ground: Entitled, physical: physical, short: short},
+		!physical || newTrial(p.Cohort).physical(s, d, short)
 }
 
-// carryOut preempts the plan's victims, or grants the head its demand if that
-// is covered now; otherwise the head is nominated, and claims it.
-func (p *pass) carryOut(s *share, head *entry, plan plan) {
+// carryOut preempts the plan's victims, or grants the front its demand if that
+// is covered now; otherwise the front is nominated, and claims it.
+func (p *pass) carryOut(s *share, front *entry, plan plan) {
 	switch {
 	case len(plan.victims) > 0:
-		p.preempt(plan, s, head)
-	case p.covered(s, head.line.shape, plan):
-		p.grant(s, head, plan.ground)
+		p.preempt(plan, s, front)
+	case p.covered(s, front.line.shape, plan):
+		p.grant(s, front, plan.ground)
 	default:
-		p.nominate(s, head, plan)
+		p.nominate(s, front, plan)
 		return
 	}
 	p.touch(s)
 	p.withdrawClaims()
 }
 
-// claim is what a nominated head claims of a unit, and how much of that is
-// there now.
-type claim struct {
-	unit             int
-	amount, reserved int64
+// nominate lets the front claim what stopping jobs will give back.
+func (p *pass) nominate(s *share, front *entry, plan plan) {
+	s.leave(front)
+	front.nominated = true
+	if len(s.nominated) == 0 {
+		p.claiming = append(p.claiming, s)
+	}
+	n := &nomination{job: front}
+	s.nominated = append(s.nominated, n)
+	for _, need := range front.line.shape.needs {
+		c := claim{need.unit, need.amount, max(0, need.amount-max(0, p.uncovered(s, need, plan)))}
+		n.claims = append(n.claims, c)
+		p.shift(s, c.unit, booking{claimed: c.amount, reserved: c.reserved})
+	}
+	if p.policy.Queueing == Strict {
+		s.stage = stageNominated
+		return
+	}
+	s.settled = true
+	p.lineUp(s)
 }
 
-// nominate lets the head claim what stopping jobs will give back.
-func (p *pass) nominate(s *share, head *entry, plan plan) {
-	s.stage, s.nominated, s.claims = stageNominated, head, nil
-	p.claiming = append(p.claiming, s)
-	for _, n := range head.line.shape.needs {
-		c := claim{n.unit, n.amount, max(0, n.amount-max(0, p.uncovered(s, n, plan)))}
-		s.claims = append(s.claims, c)
-		p.shift(s, c.unit, booking{claimed: c.amount, reserved: c.reserved})
+// release withdraws the claims of a share's nominated jobs, which wait as
+// before.
+func (c *Cohort) release(s *share) {
+	nominated := s.nominated
+	s.nominated = nil
+	c.unstage(s)
+	for _, n := range nominated {
+		for _, was := range n.claims {
+			c.shift(s, was.unit, booking{claimed: -was.amount, reserved: -was.reserved})
+		}
+		n.job.nominated = false
+		s.join(n.job)
 	}
 }
 
@@ -345,42 +444,43 @@ func (p *pass) uncovered(s *share, n need, plan plan) int64 {
 	if plan.ground == Borrow {
 		limit = h.limit
 	}
-	lacks := max(n.amount-b.free(&b.actual), h.usage+n.amount-limit)
+	lacks := max(n.amount-b.free(&b.actual), h.actual()+n.amount-limit)
 	if plan.takes(n.unit) {
 		return lacks
 	}
-	return max(lacks, b.lacks(h, b.actual.beyond, h.usage, n.amount))
+	return max(lacks, b.lacks(h, b.actual.beyond, h.actual(), n.amount))
 }
 
 // borrowedFrom reports whether any share but s uses more than its nominal.
 func (c *Cohort) borrowedFrom(s *share, unit int) bool {
 	return slices.ContainsFunc(c.list, func(o *share) bool {
-		return o != s && o.units[unit].actual() > o.units[unit].nominal
+		return o != s && o.units[unit].usage > o.units[unit].nominal
 	})
 }
 
 // preempt tells the plan's victims to stop, and records what they were chosen
 // from.
-func (p *pass) preempt(plan plan, s *share, head *entry) {
+func (p *pass) preempt(plan plan, s *share, front *entry) {
 	alternative, spared := plan.field.passedOver(plan.victims)
 	candidates := plan.field.size()
 	for _, v := range plan.victims {
 		p.decisions = append(p.decisions, Decision{
 			Kind: Preempt, Job: v.job.id, Share: v.job.share().def.Name,
-			Ground: v.ground(), For: head.id, ForShare: s.def.Name,
+			Ground: v.ground, For: front.id, ForShare: s.def.Name,
 			LostWork: v.lost, Candidates: candidates,
 			Alternative: alternative.lost, HasAlternative: spared,
 		})
-		p.stop(v.job, Preemption{Ground: v.ground(), For: head.id, ForShare: s.def.Name})
+		p.stop(v.job, Preemption{Ground: v.ground, For: front.id, ForShare: s.def.Name})
 	}
 }
 
-func (p *pass) grant(s *share, head *entry, ground Ground) {
-	s.leave(head)
-	p.hold(head, held{since: p.now})
+func (p *pass) grant(s *share, front *entry, ground Ground) {
+	s.leave(front)
+	delete(s.told, front)
+	p.hold(front, held{since: p.now})
 	p.decisions = append(p.decisions, Decision{
-		Kind: Grant, Job: head.id, Share: s.def.Name, Ground: ground,
-		Borrowed: p.borrowed(s, head.line.shape),
+		Kind: Grant, Job: front.id, Share: s.def.Name, Ground: ground,
+		Borrowed: p.borrowed(s, front.line.shape),
 	})
 }
 
@@ -399,44 +499,60 @@ func (c *Cohort) borrowed(s *share, d *shape) Amounts {
 	return borrowed
 }
 
-// block sets a share aside until more is to be had than now. wants: new
-// victims may help it. hopeful: so may another choice of victims.
-func (c *Cohort) block(s *share, wants, hopeful bool) {
-	s.stage, s.wants, s.at = stageBlocked, wants, len(c.blocked)
-	c.blocked = append(c.blocked, s)
-	if hopeful {
+// block sets the front's shape aside until more is to be had than now, and
+// goes on to what may pass it. later: not because it does not fit, but because
+// it could delay a job before it.
+func (c *Cohort) block(s *share, later bool) {
+	front := s.front()
+	s.setAside()
+	s.settled = true
+	if later {
 		c.hopeful = append(c.hopeful, s)
+	} else if s.behind == nil {
+		s.behind = front
 	}
-	for _, n := range s.head().line.shape.needs {
+	for _, n := range front.line.shape.needs {
 		p := &c.pools[n.unit]
 		p.idleFloor = min(p.idleFloor, p.idle(&p.projected))
 		p.freeFloor = min(p.freeFloor, p.free(&p.projected))
 	}
-}
-
-// release withdraws the claim of a share's nominated head.
-func (c *Cohort) release(s *share) {
-	if s.stage != stageNominated {
+	if c.policy.Queueing == Strict {
+		c.rest(s)
 		return
 	}
-	for _, was := range s.claims {
-		c.shift(s, was.unit, booking{claimed: -was.amount, reserved: -was.reserved})
-	}
-	s.stage, s.nominated, s.claims = stageNone, nil, nil
+	c.lineUp(s)
 }
 
-// touch has a share classified again. A nominated head keeps its claim until
-// the next pass derives it anew.
+// rest leaves a share that has no more candidates until something changes.
+func (c *Cohort) rest(s *share) {
+	if len(s.shut) == 0 {
+		return
+	}
+	s.stage, s.at = stageBlocked, len(c.blocked)
+	c.blocked = append(c.blocked, s)
+}
+
+// touch has a share lined up again, with all of its shapes. Under Strict a
+// nominated head keeps its claim until it is derived anew.
 func (c *Cohort) touch(s *share) {
-	if s.stage == stageDirty || s.stage == stageNominated {
+	if s.stage == stageDirty || c.policy.Queueing == Strict && len(s.nominated) > 0 {
 		return
 	}
 	c.unstage(s)
+	s.reopen()
 	s.stage = stageDirty
 	c.dirty = append(c.dirty, s)
 }
 
+// touchAll follows a change of the rules.
 func (c *Cohort) touchAll() {
+	for i := range c.pools {
+		p := &c.pools[i]
+		p.spare = 0
+		if c.policy.ShareUnallocated {
+			p.spare = max(0, p.capacity-p.nominal)
+		}
+	}
 	for _, s := range c.list {
 		c.touch(s)
 	}
@@ -452,26 +568,22 @@ func (c *Cohort) touchBlocked(which func(*share) bool) {
 
 // unstage takes a share out of its stage.
 func (c *Cohort) unstage(s *share) {
-	switch s.stage {
-	case stageOwed:
-		c.owed.remove(s.at)
-	case stageEntitled:
-		c.entitled.remove(s.at)
-	case stageBorrow:
-		c.borrow.remove(s.at)
-	case stageInShare:
-		c.inShare.remove(s.at)
-	case stageBlocked:
+	switch {
+	case s.stage >= firstStep && s.stage <= lastStep:
+		c.steps[s.stage].remove(s.at)
+	case s.stage == stageBlocked:
 		last := c.blocked[len(c.blocked)-1]
 		c.blocked[s.at], last.at = last, s.at
 		c.blocked[len(c.blocked)-1] = nil
 		c.blocked = c.blocked[:len(c.blocked)-1]
+	case s.stage == stageDirty:
+		return
 	}
 	s.stage, s.at = stageNone, -1
 }
 
-// listForParking has the end of the pass look whether the share's head is to
-// be told that it can never fit, or no longer.
+// listForParking has the end of the pass look which of the share's jobs are to
+// be told that they can never fit, or no longer.
 func (c *Cohort) listForParking(s *share) {
 	if !s.listed {
 		s.listed = true
@@ -479,26 +591,53 @@ func (c *Cohort) listForParking(s *share) {
 	}
 }
 
-// park tells heads that can never fit so, and takes it back from those for
+// park tells jobs that can never fit so, and takes it back from those for
 // which that has changed.
 func (p *pass) park() {
 	slices.SortFunc(p.parking, func(a, b *share) int { return cmp.Compare(a.def.Name, b.def.Name) })
 	for _, s := range p.parking {
 		s.listed = false
-		var parked *entry
-		var never Reason
-		if head := s.head(); head != nil {
-			if never = p.neverFits(s, head.line.shape); never.Text != "" {
-				parked = head
+		parked := p.parkedJobs(s)
+		for _, e := range slices.SortedFunc(maps.Keys(s.told), byAhead) {
+			if _, still := parked[e]; still {
+				continue
+			}
+			delete(s.told, e)
+			if p.jobs[e.id] == e && e.held == nil {
+				p.decisions = append(p.decisions, Decision{Kind: Park, Job: e.id, Share: s.def.Name})
 			}
 		}
-		if old := s.parked; old != nil && old != parked && p.jobs[old.id] == old && old.held == nil {
-			p.decisions = append(p.decisions, Decision{Kind: Park, Job: old.id, Share: s.def.Name})
+		for _, e := range slices.SortedFunc(maps.Keys(parked), byAhead) {
+			never := parked[e]
+			if s.told[e] == never.Text {
+				continue
+			}
+			if s.told == nil {
+				s.told = map[*entry]string{}
+			}
+			s.told[e] = never.Text
+			p.decisions = append(p.decisions, Decision{Kind: Park, Job: e.id, Share: s.def.Name, Reason: never})
 		}
-		if parked != nil && (parked != s.parked || never.Text != s.text) {
-			p.decisions = append(p.decisions, Decision{Kind: Park, Job: parked.id, Share: s.def.Name, Reason: never})
-		}
-		s.parked, s.text = parked, never.Text
 	}
 	p.parking = p.parking[:0]
+}
+
+// parkedJobs returns the jobs that can never fit: under Strict only the head
+// is looked at, otherwise all.
+func (c *Cohort) parkedJobs(s *share) map[*entry]Reason {
+	parked := map[*entry]Reason{}
+	for _, l := range s.shut {
+		if !l.never {
+			continue
+		}
+		jobs := l.jobs.items
+		if c.policy.Queueing == Strict {
+			jobs = jobs[:1]
+		}
+		never := c.neverFits(s, l.shape)
+		for _, e := range jobs {
+			parked[e] = never
+		}
+	}
+	return parked
 }

@@ -67,7 +67,8 @@ type IdleAssignment int8
 
 // The idle assignments.
 const (
-	FIFO IdleAssignment = iota // the oldest waiting head
+	FIFO      IdleAssignment = iota // the oldest waiting head
+	FairShare                       // the share that would then borrow least for its weight
 )
 
 // Queueing says what may happen behind a blocked head.
@@ -75,7 +76,18 @@ type Queueing int8
 
 // The kinds of queueing.
 const (
-	Strict Queueing = iota // nothing passes it, in its own share
+	Strict     Queueing = iota // nothing passes it, in its own share
+	BestEffort                 // later jobs that fit
+	Backfill                   // later jobs that fit and cannot delay it
+)
+
+// PriorityScope says between whom priorities compare.
+type PriorityScope int8
+
+// The scopes.
+const (
+	InEachShare PriorityScope = iota // inside a share only (Batch)
+	InCohort                         // across shares too (HyperPod)
 )
 
 // Victims is the order in which equals are preempted (section 5).
@@ -83,7 +95,9 @@ type Victims int8
 
 // The orders of victims.
 const (
-	LeastLostWork Victims = iota
+	LeastLostWork Victims = iota // who loses least work
+	MostOverQuota                // whose share is furthest over its nominal, relative to it
+	NewestFirst                  // who was granted last
 )
 
 // DefaultCheckpointInterval is what a job that never completed a checkpoint is
@@ -95,7 +109,20 @@ const DefaultCheckpointInterval = time.Hour
 type Policy struct {
 	IdleAssignment IdleAssignment
 	Queueing       Queueing
+	PriorityScope  PriorityScope
 	Victims        Victims
+	// BorrowerPreemption lets a head that would borrow preempt strictly lower
+	// priorities that borrow in other shares (section 3, step 4).
+	BorrowerPreemption bool
+	// Rebalance lets a head that would borrow preempt what others borrow, as
+	// long as it borrows no more for its weight than they then do (step 5).
+	// It matters under FairShare only.
+	Rebalance bool
+	// ShareUnallocated makes capacity that no share owns borrowable.
+	ShareUnallocated bool
+	// MinRuntime protects a job that was granted less than this ago from
+	// everything but reclaim.
+	MinRuntime time.Duration
 	// AssumedCheckpointInterval is 0 for DefaultCheckpointInterval.
 	AssumedCheckpointInterval time.Duration
 	// Paused stops all grants and preemptions: a disabled environment.
@@ -134,8 +161,10 @@ const (
 	Entitled Ground = "entitled" // grant within the share's own quota
 	Borrow   Ground = "borrow"   // grant that borrows
 
-	Reclaim Ground = "reclaim"  // preempted for a share entitled to the capacity
-	InShare Ground = "in-share" // preempted for a higher priority of its own share
+	Reclaim      Ground = "reclaim"   // preempted for a share entitled to the capacity
+	InShare      Ground = "in-share"  // preempted for a higher priority of its own share
+	FromBorrower Ground = "borrower"  // it borrowed, and so will a higher priority of another share
+	Rebalance    Ground = "rebalance" // it borrowed, and its share borrowed more for its weight
 
 	// Ended marks a job that stops for a reason of its own (terminated, out
 	// of time): its capacity is on its way back, for nobody in particular.
@@ -165,7 +194,7 @@ type Decision struct {
 	Job   JobID
 	Share string
 
-	// Ground of a Grant (Entitled or Borrow) or a Preempt (Reclaim, InShare).
+	// Ground of a Grant (Entitled, Borrow) or a Preempt (all others but Ended).
 	Ground Ground
 
 	// Borrowed is the part of a granted demand that is beyond the share's

@@ -95,15 +95,25 @@ func (d Decision) Sentence(names func(JobID) string) string {
 		}
 		return "Granted within the quota of its share."
 	case Preempt:
-		if d.Ground == InShare {
-			return fmt.Sprintf("Preempted for job %s, which has a higher priority in the same share%s.", names(d.For), d.cost())
-		}
-		return fmt.Sprintf("Preempted because share %s takes its own capacity back for job %s%s.", d.ForShare, names(d.For), d.cost())
+		return d.preemption(names(d.For))
 	default:
 		if d.Reason.Code == "" {
 			return "Waits like any other job again."
 		}
 		return d.Reason.Text
+	}
+}
+
+func (d Decision) preemption(forJob string) string {
+	switch d.Ground {
+	case InShare:
+		return fmt.Sprintf("Preempted for job %s, which has a higher priority in the same share%s.", forJob, d.cost())
+	case FromBorrower:
+		return fmt.Sprintf("Preempted while it borrowed, for job %s of share %s, which has a higher priority%s.", forJob, d.ForShare, d.cost())
+	case Rebalance:
+		return fmt.Sprintf("Preempted while it borrowed, for job %s of share %s, which borrows less for its weight%s.", forJob, d.ForShare, d.cost())
+	default:
+		return fmt.Sprintf("Preempted because share %s takes its own capacity back for job %s%s.", d.ForShare, forJob, d.cost())
 	}
 }
 

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// This file chooses who must stop for a head (section 5).
+// This file chooses who must stop for a job that is to start (section 5).
 //
-// Candidates are ranked by level: reclaim before in-share, then lower priority
-// first. The chosen set has the lowest top level there is, and within it the
-// least lost work: exactly so where one unit is short and the candidates are
-// few, otherwise by taking the cheapest per amount first and sparing, in the
-// end, everyone who is not needed.
+// Candidates are ranked by level: those of other shares before those of the
+// job's own, then lower priority first. The chosen set has the lowest top level
+// there is, and within it, where the policy says LeastLostWork, the least lost
+// work: exactly so where one unit is short and the candidates are few, otherwise
+// by taking the cheapest per amount first and sparing, in the end, everyone who
+// is not needed.
 
 // fewCandidates is up to how many candidates the least lost work is found
 // exactly; their set is a bit mask.
@@ -27,19 +28,13 @@ const manyBundles = 1 << 14
 
 // victim is a job that may be told to stop.
 type victim struct {
-	job      *entry
-	own      bool  // of the head's own share
-	rank     int32 // among its ground: who has a lower one goes first
-	age      int64 // nanoseconds of work per amount that would be lost
-	baseline int64
-	lost     LostWork
-}
-
-func (v victim) ground() Ground {
-	if v.own {
-		return InShare
-	}
-	return Reclaim
+	job    *entry
+	own    bool // of the starting job's own share
+	ground Ground
+	rank   int32 // among others, or among its own: who has a lower one goes first
+	age    int64 // nanoseconds of work per amount that would be lost; 0 where that does not count
+	since  int64 // later goes first
+	lost   LostWork
 }
 
 func (v victim) amount(unit int) int64 { return v.job.line.shape.of(unit) }
@@ -63,21 +58,22 @@ func (v victim) cheaper(w victim) bool {
 	if v.age != w.age {
 		return v.age < w.age
 	}
-	if v.baseline != w.baseline {
-		return v.baseline > w.baseline
+	if v.since != w.since {
+		return v.since > w.since
 	}
 	return v.job.id > w.job.id
 }
 
-// planEntitled is step 1: a head within its share's own quota is granted, or
+// planEntitled is step 1: a job within its share's own quota is granted, or
 // reclaims what others borrow.
-func (p *pass) planEntitled(s *share, head *entry) (_ plan, ok, hopeful bool) {
-	d := head.line.shape
+func (p *pass) planEntitled(s *share, front *entry) (_ plan, ok, hopeful bool) {
+	d := front.line.shape
 	short := p.short(s, d)
 	if len(short) == 0 {
 		return plan{ground: Entitled}, true, false
 	}
 	f := p.field(s, short, short)
+	f.reclaims = true
 	if chosen, ok := p.reclaim(f, s, d); ok {
 		return plan{ground: Entitled, victims: chosen, field: f}, true, false
 	}
@@ -94,15 +90,16 @@ func (p *pass) reclaim(f *field, s *share, d *shape) ([]victim, bool) {
 	return f.greedy(func(t *trial) bool { return t.room(s, d) }, false)
 }
 
-// planInShare is step 3: a head that fits neither way may have strictly lower
+// planInShare is step 3: a job that fits neither way may have strictly lower
 // priorities of its own share stop, and, if that makes it entitled, reclaim too.
-func (p *pass) planInShare(s *share, head *entry) (_ plan, ok, hopeful bool) {
-	d := head.line.shape
+func (p *pass) planInShare(s *share, front *entry) (_ plan, ok, hopeful bool) {
+	d := front.line.shape
 	short := p.short(s, d)
-	f := p.field(s, short, p.scarce(s, d, short))
-	f.own, f.below = s, head.priority
+	f := p.field(s, short, p.scarce(s, d, short, (*holdings).ownLimit))
+	f.reclaims = true
+	f.own, f.below = s, front.priority
 	if !f.hasOwn() {
-		return plan{}, false, len(f.others) > 0 && s.within(d, (*holdings).ownLimit)
+		return plan{}, false, f.passedYoung || len(f.others) > 0 && s.within(d, (*holdings).ownLimit)
 	}
 	if chosen, ground, ok := p.outrank(f, s, d); ok {
 		return plan{ground: ground, victims: chosen, field: f}, true, false
@@ -112,7 +109,7 @@ func (p *pass) planInShare(s *share, head *entry) (_ plan, ok, hopeful bool) {
 
 func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, Ground, bool) {
 	if few, ok := f.few(); ok && len(f.scarce) == 1 {
-		if chosen, ground, ok, exact := p.leastInShare(s, d, f.scarce[0], few); exact {
+		if chosen, ground, ok, exact := p.leastMixed(s, d, f.scarce[0], few, false); exact {
 			return chosen, ground, ok
 		}
 	}
@@ -133,14 +130,40 @@ func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, Ground, bool) {
 	return chosen, Entitled, ok
 }
 
+// planOutbid is steps 4 and 5: a job that would borrow may have jobs stop that
+// borrow in other shares, and with them lower priorities of its own share:
+// in step 4 strictly lower priorities, in step 5 also those whose share borrows
+// no less for its weight even afterwards.
+func (p *pass) planOutbid(s *share, front *entry, rebalance bool) (_ plan, ok, hopeful bool) {
+	d := front.line.shape
+	short := p.short(s, d)
+	f := p.field(s, short, p.scarce(s, d, short, (*holdings).borrowLimit))
+	f.outbids, f.rebalances, f.starting = p.policy.BorrowerPreemption, rebalance, front
+	if s.def.InSharePreemption {
+		f.own, f.below = s, front.priority
+	}
+	fits := func(t *trial) bool {
+		return t.within(s, d, (*holdings).borrowLimit) && t.room(s, d) && (!rebalance || t.balanced(s, d))
+	}
+	if !rebalance && len(f.scarce) == 1 {
+		if few, ok := f.few(); ok {
+			if chosen, _, ok, exact := p.leastMixed(s, d, f.scarce[0], few, true); exact {
+				return plan{ground: Borrow, victims: chosen, field: f}, ok, len(f.others) > 0 || f.hasOwn()
+			}
+		}
+	}
+	chosen, ok := f.greedy(fits, false)
+	return plan{ground: Borrow, victims: chosen, field: f}, ok, len(f.others) > 0 || f.hasOwn()
+}
+
 // physically is I3's exception: once nothing borrowed is left, an entitled
-// head may take what is physically free.
+// job may take what is physically free.
 func (f *field) physically(s *share, d *shape) (_ plan, ok, hopeful bool) {
 	chosen, ok := f.greedy(func(t *trial) bool {
 		return t.within(s, d, (*holdings).ownLimit) && t.physical(s, d, f.short)
 	}, true)
 	if !ok {
-		return plan{}, false, f.size() > 0
+		return plan{}, false, f.passedYoung || f.size() > 0
 	}
 	return plan{ground: Entitled, physical: true, short: f.short, victims: chosen, field: f}, true, false
 }
@@ -168,20 +191,19 @@ func (c *Cohort) short(s *share, d *shape) []int {
 	return short
 }
 
-// scarce returns the units that are short, or in which the share has no room
-// of its own.
-func (c *Cohort) scarce(s *share, d *shape, short []int) []int {
+// scarce returns the units that are short, or in which the share is at the limit.
+func (c *Cohort) scarce(s *share, d *shape, short []int, limit func(*holdings) int64) []int {
 	var scarce []int
 	for _, n := range d.needs {
 		h := &s.units[n.unit]
-		if slices.Contains(short, n.unit) || h.projected()+n.amount > h.nominal {
+		if slices.Contains(short, n.unit) || h.projected()+n.amount > limit(h) {
 			scarce = append(scarce, n.unit)
 		}
 	}
 	return scarce
 }
 
-// field is whom a head may preempt: jobs of other shares while those are over
+// field is whom a job may preempt: jobs of other shares while those are over
 // their nominal in a short unit of which the job holds some, and jobs of its
 // own share, below a priority, that hold some of a scarce unit.
 type field struct {
@@ -190,17 +212,55 @@ type field struct {
 	scarce []int
 	others []*share
 	own    *share
-	below  int32
+	below  int32 // priority of the starting job
+
+	// The grounds on which jobs of other shares are in it.
+	reclaims   bool
+	outbids    bool
+	rebalances bool
+	starting   *entry // with the latter two, for whom
+
+	trial       *trial // of the choice being made
+	passedYoung bool   // somebody was left out who has not run for long enough
 }
 
 func (p *pass) field(s *share, short, scarce []int) *field {
 	f := &field{p: p, short: short, scarce: scarce}
 	for _, o := range p.list {
-		if o != s && slices.ContainsFunc(short, func(u int) bool { return o.units[u].projected() > o.units[u].nominal }) {
+		if o != s && slices.ContainsFunc(short, func(u int) bool { return o.units[u].running() > o.units[u].nominal }) {
 			f.others = append(f.others, o)
 		}
 	}
 	return f
+}
+
+// groundFor is on which ground a job of another share may be preempted, its
+// share being over its nominal; none: it may not.
+func (f *field) groundFor(e *entry) Ground {
+	switch {
+	case f.reclaims:
+		return Reclaim
+	case f.outbids && e.priority < f.starting.priority:
+		return FromBorrower
+	case f.rebalances && (!f.outbids || e.priority <= f.starting.priority):
+		// A higher priority would take it back by outbidding (I8).
+		return Rebalance
+	}
+	return ""
+}
+
+// isYoung reports whether the job has not run for as long as protects it from
+// all but reclaim.
+func (f *field) isYoung(e *entry) bool {
+	ofAge := e.held.since + int64(f.p.policy.MinRuntime)
+	if ofAge <= f.p.now {
+		return false
+	}
+	f.passedYoung = true
+	if f.p.maturing == 0 || ofAge < f.p.maturing {
+		f.p.maturing = ofAge
+	}
+	return true
 }
 
 // size is how many jobs the choice is made from, those included that hold none
@@ -248,13 +308,10 @@ func (f *field) passedOver(chosen []victim) (victim, bool) {
 	return victim{}, false
 }
 
-// walk yields everybody in the order of victim.cheaper. It looks no further
-// than it is asked to.
+// walk yields everybody in the order in which they are preempted. It looks no
+// further than it is asked to.
 func (f *field) walk(yield func(victim) bool) {
-	order := heap[*cursor]{
-		before: func(a, b *cursor) bool { return a.next.cheaper(b.next) },
-		place:  func(*cursor, int) {},
-	}
+	order := heap[*cursor]{before: f.before, place: func(*cursor, int) {}}
 	for _, o := range f.others {
 		if c := f.cursorOf(o); c.advance() {
 			order.push(c)
@@ -278,6 +335,33 @@ func (f *field) walk(yield func(victim) bool) {
 	}
 }
 
+func (f *field) before(a, b *cursor) bool {
+	if f.p.policy.Victims == MostOverQuota && !a.own && !b.own && a.next.rank == b.next.rank {
+		over, other := f.overNominal(a.next.job.share()), f.overNominal(b.next.job.share())
+		if other.less(over) || over.less(other) {
+			return other.less(over)
+		}
+	}
+	return a.next.cheaper(b.next)
+}
+
+// overNominal is how far a share is over its nominal, in relation to it, in the
+// short unit where that is furthest, after those chosen so far have left.
+func (f *field) overNominal(s *share) fraction {
+	furthest := fraction{0, 1}
+	for _, u := range f.short {
+		h := &s.units[u]
+		usage := h.running()
+		if f.trial != nil {
+			usage = f.trial.running(s, u)
+		}
+		if over := (fraction{usage - h.nominal, h.nominal}); over.over > 0 && furthest.less(over) {
+			furthest = over
+		}
+	}
+	return furthest
+}
+
 // cursor goes through a share's roll from the cheap ends of its lists.
 type cursor struct {
 	f     *field
@@ -291,7 +375,7 @@ type cursor struct {
 func (f *field) cursorOf(o *share) *cursor {
 	c := &cursor{f: f, lists: o.roll.lists()}
 	for _, u := range f.short {
-		if o.units[u].projected() > o.units[u].nominal {
+		if o.units[u].running() > o.units[u].nominal {
 			c.units = append(c.units, u)
 		}
 	}
@@ -324,12 +408,12 @@ func (c *cursor) advance() bool {
 	return true
 }
 
-// rank is what a job's priority comes to among all candidates. Priorities of
-// different shares do not compare: in each, the lowest that can be preempted
-// is 0, the next 1, and so on. Inside the head's own share they are what they are.
+// rank is what a job's priority comes to among all candidates. Unless the
+// policy says otherwise, priorities of different shares do not compare: in each
+// share the lowest that can be preempted is 0, the next 1, and so on.
 func (c *cursor) rank(v victim) int32 {
 	switch {
-	case c.own:
+	case c.own || c.f.p.policy.PriorityScope == InCohort:
 		return v.job.priority
 	case !c.any:
 		return 0
@@ -340,21 +424,37 @@ func (c *cursor) rank(v victim) int32 {
 	}
 }
 
-// last drops from the end of a list who holds nothing that would help, and
-// returns who is then last.
+// last drops from the end of a list who may not be preempted or holds nothing
+// that would help, and returns who is then last.
 func (c *cursor) last(list int) (victim, bool) {
 	for rest := c.lists[list]; len(rest) > 0; rest = rest[:len(rest)-1] {
-		e := rest[len(rest)-1]
-		d := e.line.shape
-		if slices.ContainsFunc(c.units, func(u int) bool { return d.of(u) > 0 }) {
+		if v, ok := c.victim(rest[len(rest)-1]); ok {
 			c.lists[list] = rest
-			v := victim{job: e, own: c.own, age: c.f.p.unsaved(e), baseline: e.held.baseline()}
-			v.lost = lostWork(v, c.f.scarce)
 			return v, true
 		}
 	}
 	c.lists[list] = nil
 	return victim{}, false
+}
+
+func (c *cursor) victim(e *entry) (victim, bool) {
+	d := e.line.shape
+	if !slices.ContainsFunc(c.units, func(u int) bool { return d.of(u) > 0 }) {
+		return victim{}, false
+	}
+	v := victim{job: e, own: c.own, ground: InShare}
+	if !c.own {
+		v.ground = c.f.groundFor(e)
+	}
+	if v.ground == "" || v.ground != Reclaim && c.f.isYoung(e) {
+		return victim{}, false
+	}
+	age := c.f.p.unsaved(e)
+	v.lost = lostWork(e, age, c.f.scarce)
+	if v.since = e.held.since; c.f.p.policy.Victims != NewestFirst {
+		v.age, v.since = age, e.held.baseline()
+	}
+	return v, true
 }
 
 // unsaved is how long the job has worked since its last checkpoint; one that
@@ -371,14 +471,14 @@ func (p *pass) unsaved(e *entry) int64 {
 	return min(age, int64(assumed))
 }
 
-// lostWork is what the victim holds in the units times its age, saturating far
+// lostWork is what the job holds in the units times its age, saturating far
 // enough below the largest integer that a whole set can be added up.
-func lostWork(v victim, units []int) LostWork {
+func lostWork(e *entry, age int64, units []int) LostWork {
 	amount := uint64(0)
 	for _, u := range units {
-		amount += uint64(v.amount(u))
+		amount += uint64(e.line.shape.of(u))
 	}
-	hi, lo := bits.Mul64(amount, uint64(v.age/int64(time.Millisecond)))
+	hi, lo := bits.Mul64(amount, uint64(age/int64(time.Millisecond)))
 	const most = math.MaxInt64 / (2 * fewCandidates)
 	if hi > 0 || lo > most {
 		return most
@@ -390,10 +490,12 @@ func lostWork(v victim, units []int) LostWork {
 // who is eligible), and then spares, dearest first, those who are not needed.
 func (f *field) greedy(fits func(*trial) bool, everyone bool) ([]victim, bool) {
 	t := newTrial(f.p.Cohort)
+	f.trial = t
+	defer func() { f.trial = nil }()
 	var chosen []victim
 	if everyone || !fits(t) {
 		for v := range f.walk {
-			if !v.own && !t.eligible(v, f.short) {
+			if !v.own && !t.eligible(v, f) {
 				continue
 			}
 			t.stop(v, +1)
@@ -419,46 +521,88 @@ func (f *field) greedy(fits func(*trial) bool, everyone bool) ([]victim, bool) {
 
 // trial is the projected pool as it would be after some victims stopped.
 type trial struct {
-	c       *Cohort
-	stopped map[*share][]int64 // per unit
-	freed   []int64            // Σ stopped, per unit
-	gained  []int64            // by how much Σ B would be less, per unit
+	c          *Cohort
+	stopped    map[*share][]int64 // per unit
+	rebalanced map[*share]int     // how many of a share's jobs stop to rebalance
+	freed      []int64            // Σ stopped, per unit
+	gained     []int64            // by how much Σ B would be less, per unit
 }
 
 func newTrial(c *Cohort) *trial {
-	return &trial{c: c, stopped: map[*share][]int64{}, freed: make([]int64, len(c.pools)), gained: make([]int64, len(c.pools))}
+	return &trial{
+		c: c, stopped: map[*share][]int64{}, rebalanced: map[*share]int{},
+		freed: make([]int64, len(c.pools)), gained: make([]int64, len(c.pools)),
+	}
 }
 
-func (t *trial) usage(s *share, unit int) int64 {
-	usage := s.units[unit].projected()
+// usage is the projected usage, claims included; running is what runs on.
+func (t *trial) usage(s *share, unit int) int64   { return s.units[unit].projected() - t.ended(s, unit) }
+func (t *trial) running(s *share, unit int) int64 { return s.units[unit].running() - t.ended(s, unit) }
+
+func (t *trial) ended(s *share, unit int) int64 {
 	if stopped := t.stopped[s]; stopped != nil {
-		usage -= stopped[unit]
+		return stopped[unit]
 	}
-	return usage
+	return 0
 }
 
 // stop lets a victim stop (sign 1), or takes that back (sign −1).
 func (t *trial) stop(v victim, sign int64) {
-	s := v.job.share()
+	if v.ground == Rebalance {
+		t.rebalanced[v.job.share()] += int(sign)
+	}
+	t.end(v.job.share(), v.job.line.shape, sign)
+}
+
+// end takes a demand off a share's usage (sign 1), or adds it (sign −1).
+func (t *trial) end(s *share, d *shape, sign int64) {
 	if t.stopped[s] == nil {
 		t.stopped[s] = make([]int64, len(t.c.pools))
 	}
-	for _, n := range v.job.line.shape.needs {
-		kept := s.units[n.unit].kept
-		before := max(0, t.usage(s, n.unit)-kept)
+	for _, n := range d.needs {
+		h := &s.units[n.unit]
+		before := h.beyond(t.usage(s, n.unit))
 		t.stopped[s][n.unit] += sign * n.amount
 		t.freed[n.unit] += sign * n.amount
-		t.gained[n.unit] += before - max(0, t.usage(s, n.unit)-kept)
+		t.gained[n.unit] += before - h.beyond(t.usage(s, n.unit))
 	}
 }
 
 // eligible reports whether the victim holds some of a short unit in which its
-// share is still over its nominal.
-func (t *trial) eligible(v victim, short []int) bool {
+// share is still over its nominal, and, to rebalance, whether its share would
+// even afterwards borrow no less for its weight.
+func (t *trial) eligible(v victim, f *field) bool {
 	s := v.job.share()
-	return slices.ContainsFunc(short, func(u int) bool {
-		return v.amount(u) > 0 && t.usage(s, u) > s.units[u].nominal
+	over := slices.ContainsFunc(f.short, func(u int) bool {
+		return v.amount(u) > 0 && t.running(s, u) > s.units[u].nominal
 	})
+	if !over || v.ground != Rebalance {
+		return over
+	}
+	t.stop(v, +1)
+	defer t.stop(v, -1)
+	return t.worthAfter(f.starting.share(), f.starting.line.shape).compare(t.worth(s)) <= 0
+}
+
+func (t *trial) worth(s *share) worth {
+	return t.c.worth(s, func(u int) int64 { return t.usage(s, u) })
+}
+
+// worthAfter is the share's if it were granted the demand.
+func (t *trial) worthAfter(s *share, d *shape) worth {
+	return t.c.worth(s, func(u int) int64 { return t.usage(s, u) + d.of(u) })
+}
+
+// balanced reports whether every share that a rebalancing victim was taken
+// from borrows no less for its weight than s would.
+func (t *trial) balanced(s *share, d *shape) bool {
+	after := t.worthAfter(s, d)
+	for o, n := range t.rebalanced {
+		if n > 0 && after.compare(t.worth(o)) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // room reports whether the pool would no longer fall short of the demand.
@@ -501,7 +645,7 @@ func (t *trial) free(d *shape) bool {
 func (t *trial) borrowed(s *share, units []int) bool {
 	for _, u := range units {
 		for _, o := range t.c.list {
-			if o != s && t.usage(o, u) > o.units[u].nominal {
+			if o != s && t.running(o, u) > o.units[u].nominal {
 				return true
 			}
 		}

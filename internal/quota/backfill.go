@@ -1,0 +1,56 @@
+package quota
+
+// This file bounds when a blocked job can start, from the maximum runtimes that
+// running jobs declare, and what may start behind it meanwhile (section 3).
+
+// outlook returns the pool as it would be when the demand of a waiting job of
+// the share first fits without anybody having to stop, if running jobs end when
+// they have declared and nobody else starts; and when that is, in Unix
+// nanoseconds. ok is false if what is declared bounds nothing.
+func (c *Cohort) outlook(s *share, d *shape) (t *trial, at int64, ok bool) {
+	t = newTrial(c)
+	for _, e := range c.ends {
+		t.end(e.share(), e.line.shape, +1)
+		if t.fits(s, d) {
+			return t, e.held.since + e.maxRuntime, true
+		}
+	}
+	return nil, 0, false
+}
+
+// fits reports whether the demand would fit, within the share's own quota or
+// on borrowed capacity.
+func (t *trial) fits(s *share, d *shape) bool {
+	within := t.within(s, d, (*holdings).ownLimit) ||
+		s.def.Sharing == LendAndBorrow && t.within(s, d, (*holdings).borrowLimit)
+	return within && t.room(s, d)
+}
+
+// mayBackfill reports whether a job that starts now cannot delay the share's
+// blocked job: it ends before that can start, or uses what that will not need.
+func (p *pass) mayBackfill(s *share, e *entry) bool {
+	blocked, d := s.behind.line.shape, e.line.shape
+	t, at, ok := p.outlook(s, blocked)
+	if !ok {
+		return p.spares(s, blocked, d)
+	}
+	if e.maxRuntime > 0 && p.now+e.maxRuntime <= at {
+		return true
+	}
+	t.end(s, d, -1)
+	return t.fits(s, blocked)
+}
+
+// spares reports whether a job with demand d leaves the blocked job what it
+// needs in every unit that both want: nothing is known of when more of it will
+// be there.
+func (c *Cohort) spares(s *share, blocked, d *shape) bool {
+	t := newTrial(c)
+	t.end(s, d, -1)
+	for _, n := range d.needs {
+		if amount := blocked.of(n.unit); amount > 0 && !t.fits(s, &shape{[]need{{n.unit, amount}}}) {
+			return false
+		}
+	}
+	return true
+}
