@@ -33,14 +33,12 @@ func (g *Governor) DeleteEnvironment(ctx context.Context, name string) error {
 
 // Environments returns all environments, sorted by name.
 func (g *Governor) Environments(ctx context.Context) ([]resource.Environment, error) {
-	var all []resource.Environment
-	err := g.query(ctx, func(s *state) error {
+	return query(ctx, g, func(s *state) (all []resource.Environment, err error) {
 		for _, name := range inNameOrder(s.environments) {
 			all = append(all, s.environments[name].Environment)
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
 }
 
 func (t *turn) createEnvironment(e resource.Environment) error {

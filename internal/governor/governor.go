@@ -142,9 +142,27 @@ func (g *Governor) command(ctx context.Context, apply func(*turn) error) error {
 	return g.send(ctx, &message{by: by, apply: apply, done: make(chan error, 1)})
 }
 
+// commandFor is command for one that has a reply.
+func commandFor[T any](ctx context.Context, g *Governor, apply func(*turn) (T, error)) (reply T, err error) {
+	var made T
+	err = g.command(ctx, func(t *turn) (err error) { made, err = apply(t); return err })
+	if err == nil {
+		reply = made // a caller that gave up does not look: it may be being made
+	}
+	return reply, err
+}
+
 // query has the loop answer from its state, between two turns.
-func (g *Governor) query(ctx context.Context, answer func(*state) error) error {
-	return g.send(ctx, &message{answer: answer, done: make(chan error, 1)})
+func query[T any](ctx context.Context, g *Governor, answer func(*state) (T, error)) (reply T, err error) {
+	var made T
+	err = g.send(ctx, &message{
+		answer: func(s *state) (err error) { made, err = answer(s); return err },
+		done:   make(chan error, 1),
+	})
+	if err == nil {
+		reply = made
+	}
+	return reply, err
 }
 
 func (g *Governor) send(ctx context.Context, m *message) error {
@@ -224,7 +242,9 @@ func (g *Governor) arm() (disarm func()) {
 	if !ok {
 		return func() {}
 	}
-	return g.cfg.Clock.AfterFunc(at.Sub(g.cfg.Clock.Now()), func() {
+	// Times are whole milliseconds, and what was due has been dealt with.
+	wait := max(at.Sub(g.cfg.Clock.Now()), time.Millisecond)
+	return g.cfg.Clock.AfterFunc(wait, func() {
 		select {
 		case g.wake <- struct{}{}:
 		default:

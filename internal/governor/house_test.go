@@ -28,7 +28,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // house is a governor with a store in memory, virtual workers and a clock that
 // the test turns.
 type house struct {
-	t        testing.TB
+	tb       testing.TB
 	store    *memory.Store
 	clock    *clock.Manual
 	world    *simulated.World
@@ -41,10 +41,10 @@ type house struct {
 	given    int
 }
 
-func newHouse(t testing.TB, options ...func(*house)) *house {
-	t.Helper()
+func newHouse(tb testing.TB, options ...func(*house)) *house {
+	tb.Helper()
 	h := &house{
-		t: t, store: memory.New(), clock: clock.NewManual(start),
+		tb: tb, store: memory.New(), clock: clock.NewManual(start),
 		programs: map[string]simulated.Program{}, ids: map[string]string{},
 	}
 	for _, option := range options {
@@ -56,7 +56,7 @@ func newHouse(t testing.TB, options ...func(*house)) *house {
 		return h.programs[a.JobName]
 	})
 	h.open()
-	t.Cleanup(h.close)
+	tb.Cleanup(h.close) // closing twice does no harm
 	return h
 }
 
@@ -64,7 +64,7 @@ func newHouse(t testing.TB, options ...func(*house)) *house {
 func grace(d time.Duration) func(*house) { return func(h *house) { h.grace = d } }
 
 func (h *house) open() {
-	h.t.Helper()
+	h.tb.Helper()
 	h.governor = governor.New(governor.Config{
 		Store: h.store, NewRunner: h.world.Attach, Clock: h.clock,
 		NewID:          h.nextID,
@@ -72,27 +72,27 @@ func (h *house) open() {
 		TrainingJobARN: func(name string) string { return "arn:aws:sagemaker:us-east-1:000000000000:training-job/" + name },
 		Log:            slog.New(slog.DiscardHandler),
 	})
-	must(h.t, h.governor.Start(h.ctx()))
+	must(h.tb, h.governor.Start(h.ctx()))
 }
 
 func (h *house) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := h.governor.Stop(ctx); err != nil {
-		h.t.Errorf("stop: %v", err)
+		h.tb.Errorf("stop: %v", err)
 	}
 }
 
 // restart ends the governor and starts another on the same store and world.
 func (h *house) restart() {
-	h.t.Helper()
+	h.tb.Helper()
 	h.close()
 	h.open()
 	h.turn(0)
 }
 
 func (h *house) ctx() context.Context {
-	return governor.WithPrincipal(h.t.Context(), "tester")
+	return governor.WithPrincipal(h.tb.Context(), "tester")
 }
 
 func (h *house) nextID() string {
@@ -105,7 +105,7 @@ func (h *house) nextID() string {
 // turn turns the clock by d, letting the governor finish what each event on
 // the way brings about.
 func (h *house) turn(d time.Duration) {
-	h.t.Helper()
+	h.tb.Helper()
 	h.settle()
 	for limit := h.clock.Now().Add(d); h.clock.Step(limit); {
 		h.settle()
@@ -114,46 +114,61 @@ func (h *house) turn(d time.Duration) {
 
 // turnTo turns the clock to a time since the start.
 func (h *house) turnTo(since time.Duration) {
-	h.t.Helper()
+	h.tb.Helper()
 	h.turn(start.Add(since).Sub(h.clock.Now()))
 }
 
-// settle waits until the governor has done all that it was told.
-func (h *house) settle() {
-	h.t.Helper()
-	if _, err := h.governor.Environments(h.ctx()); err != nil && !errors.Is(err, governor.ErrUnavailable) {
-		h.t.Fatalf("settle: %v", err)
+// settle waits until the governor has done all that it was told, and reports
+// whether it can: not while its store fails.
+func (h *house) settle() bool {
+	h.tb.Helper()
+	_, err := h.governor.Environments(h.ctx())
+	if err != nil && !errors.Is(err, governor.ErrUnavailable) {
+		h.tb.Fatalf("settle: %v", err)
 	}
+	return err == nil
+}
+
+// getOver turns the clock until the governor has got over an outage.
+func (h *house) getOver() {
+	h.tb.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !h.settle(); {
+		if time.Now().After(deadline) {
+			h.tb.Fatal("the governor does not recover though its store does")
+		}
+		h.clock.Step(h.clock.Now().Add(time.Second))
+	}
+	h.turn(0)
 }
 
 // environment declares an environment with one unit.
 func (h *house) environment(name, unit string, capacity int64) {
-	h.t.Helper()
-	must(h.t, h.governor.CreateEnvironment(h.ctx(), resource.Environment{Name: name, Limits: limits(unit, capacity)}))
+	h.tb.Helper()
+	must(h.tb, h.governor.CreateEnvironment(h.ctx(), resource.Environment{Name: name, Limits: limits(unit, capacity)}))
 }
 
 // quotaQueue declares an environment of g5 and a queue with shares on it.
 func (h *house) quotaQueue(capacity int64, shares ...resource.Share) {
-	h.t.Helper()
+	h.tb.Helper()
 	h.environment("env", g5, capacity)
-	must(h.t, h.governor.CreatePolicy(h.ctx(), resource.Policy{Name: "quota", IdleAssignment: resource.IdleFIFO}))
-	must(h.t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "q", Priority: 1, Environment: "env", EnvironmentOrder: 1, Policy: "quota"}))
+	must(h.tb, h.governor.CreatePolicy(h.ctx(), resource.Policy{Name: "quota", IdleAssignment: resource.IdleFIFO}))
+	must(h.tb, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "q", Priority: 1, Environment: "env", EnvironmentOrder: 1, Policy: "quota"}))
 	for _, s := range shares {
 		s.Queue = "q"
-		must(h.t, h.governor.CreateShare(h.ctx(), s))
+		must(h.tb, h.governor.CreateShare(h.ctx(), s))
 	}
 }
 
 // plainQueue declares a queue without policy on an environment that counts
 // instances.
 func (h *house) plainQueue(capacity int64, options ...func(*resource.Queue)) {
-	h.t.Helper()
+	h.tb.Helper()
 	h.environment("env", resource.NumInstances, capacity)
 	q := resource.Queue{Name: "q", Priority: 1, Environment: "env", EnvironmentOrder: 1}
 	for _, option := range options {
 		option(&q)
 	}
-	must(h.t, h.governor.CreateQueue(h.ctx(), q))
+	must(h.tb, h.governor.CreateQueue(h.ctx(), q))
 }
 
 func limits(unit string, amount int64) []resource.Limit {
@@ -186,12 +201,12 @@ func priority(p int32) func(*governor.Submission) {
 
 // submit submits a job whose workers run by the program, and lets it start.
 func (h *house) submit(p simulated.Program, s governor.Submission) job.Job {
-	h.t.Helper()
+	h.tb.Helper()
 	h.mu.Lock()
 	h.programs[s.Name] = p
 	h.mu.Unlock()
 	j, err := h.governor.Submit(h.ctx(), s)
-	must(h.t, err)
+	must(h.tb, err)
 	h.mu.Lock()
 	h.ids[s.Name] = j.ID
 	h.mu.Unlock()
@@ -206,15 +221,15 @@ func (h *house) id(name string) string {
 }
 
 func (h *house) job(name string) job.Job {
-	h.t.Helper()
+	h.tb.Helper()
 	j, err := h.governor.Job(h.ctx(), h.id(name))
-	must(h.t, err)
+	must(h.tb, err)
 	return j
 }
 
 // expect checks which of the jobs named run, wait, stop and have finished.
 func (h *house) expect(want map[string]string) {
-	h.t.Helper()
+	h.tb.Helper()
 	for _, name := range sortedKeys(want) {
 		j := h.job(name)
 		got := string(j.Status)
@@ -222,19 +237,19 @@ func (h *house) expect(want map[string]string) {
 			got = "stopping"
 		}
 		if got != want[name] {
-			h.t.Errorf("at %v: job %s is %s (%s), want %s", h.clock.Now().Sub(start), name, got, j.Reason, want[name])
+			h.tb.Errorf("at %v: job %s is %s (%s), want %s", h.clock.Now().Sub(start), name, got, j.Reason, want[name])
 		}
 	}
 }
 
 // journal returns all entries, after checking that none is missing.
 func (h *house) journal() []store.Entry {
-	h.t.Helper()
+	h.tb.Helper()
 	entries, err := h.governor.Journal(h.ctx(), 0, 1_000_000)
-	must(h.t, err)
+	must(h.tb, err)
 	for i, e := range entries {
 		if e.Seq != int64(i)+1 {
-			h.t.Fatalf("journal entry %d has sequence number %d", i, e.Seq)
+			h.tb.Fatalf("journal entry %d has sequence number %d", i, e.Seq)
 		}
 	}
 	return entries
@@ -242,7 +257,7 @@ func (h *house) journal() []store.Entry {
 
 // lines returns the journal of one subject as kind and name.
 func (h *house) lines(subject string) []string {
-	h.t.Helper()
+	h.tb.Helper()
 	var lines []string
 	for _, e := range h.journal() {
 		if e.Subject == subject {
@@ -252,22 +267,22 @@ func (h *house) lines(subject string) []string {
 	return lines
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // mustRefuse checks that a command was refused with a message.
-func mustRefuse(t testing.TB, err error, problem governor.Problem, message string) {
-	t.Helper()
+func mustRefuse(tb testing.TB, err error, problem governor.Problem, message string) {
+	tb.Helper()
 	var r *governor.Refusal
 	switch {
 	case !errors.As(err, &r):
-		t.Errorf("got error %v, want a refusal: %s", err, message)
+		tb.Errorf("got error %v, want a refusal: %s", err, message)
 	case r.Problem != problem || r.Message != message:
-		t.Errorf("refused (%d) %s\n    want (%d) %s", r.Problem, r.Message, problem, message)
+		tb.Errorf("refused (%d) %s\n    want (%d) %s", r.Problem, r.Message, problem, message)
 	}
 }
 

@@ -31,29 +31,21 @@ const (
 // hours returns that submission's job as it is now, if the parameters were the
 // same. Refusals: Invalid, Missing, Conflict, Limit.
 func (g *Governor) Submit(ctx context.Context, sub Submission) (job.Job, error) {
-	var reply job.Job
-	err := g.command(ctx, func(t *turn) error {
-		a, err := t.submit(sub)
-		if err == nil {
-			reply = a.Clone()
-		}
-		return err
-	})
-	return reply, err
+	return commandFor(ctx, g, func(t *turn) (job.Job, error) { return clone(t.submit(sub)) })
 }
 
 // SetPriority changes the priority of a job that has not finished, whether it
 // waits or runs, and returns it. Refusals: Invalid, Missing, Conflict.
 func (g *Governor) SetPriority(ctx context.Context, id string, priority int32) (job.Job, error) {
-	var reply job.Job
-	err := g.command(ctx, func(t *turn) error {
-		a, err := t.setPriority(id, priority)
-		if err == nil {
-			reply = a.Clone()
-		}
-		return err
-	})
-	return reply, err
+	return commandFor(ctx, g, func(t *turn) (job.Job, error) { return clone(t.setPriority(id, priority)) })
+}
+
+// clone returns a job as it may leave the loop.
+func clone(a *activeJob, err error) (job.Job, error) {
+	if err != nil {
+		return job.Job{}, err
+	}
+	return a.Clone(), nil
 }
 
 // Terminate ends a job with a reason: at once if it waits, else as soon as its
@@ -65,12 +57,11 @@ func (g *Governor) Terminate(ctx context.Context, id, reason string) error {
 
 // Job returns a job, finished or not. Refusal: Missing.
 func (g *Governor) Job(ctx context.Context, id string) (job.Job, error) {
-	var found job.Job
-	err := g.query(ctx, func(s *state) error {
+	found, err := query(ctx, g, func(s *state) (job.Job, error) {
 		if a := s.jobs[id]; a != nil {
-			found = a.Clone()
+			return a.Clone(), nil
 		}
-		return nil
+		return job.Job{}, nil
 	})
 	if err != nil || found.ID != "" {
 		return found, err
@@ -99,11 +90,7 @@ func (g *Governor) missing(id string, err error) error {
 // Jobs returns the jobs that the query selects, finished ones too. Refusal:
 // Missing, if there is no such queue.
 func (g *Governor) Jobs(ctx context.Context, q store.JobQuery) ([]job.Job, error) {
-	err := g.query(ctx, func(s *state) error {
-		_, err := s.queue(q.Queue)
-		return err
-	})
-	if err != nil {
+	if _, err := query(ctx, g, func(s *state) (*queue, error) { return s.queue(q.Queue) }); err != nil {
 		return nil, err
 	}
 	// Between two turns the store has everything that memory has.

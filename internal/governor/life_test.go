@@ -198,7 +198,7 @@ func TestJobLives(t *testing.T) {
 			name: "terminated while it runs",
 			act: func(h *house) {
 				h.turn(time.Minute)
-				must(h.t, h.governor.Terminate(h.ctx(), h.id("j"), "no longer needed"))
+				must(h.tb, h.governor.Terminate(h.ctx(), h.id("j"), "no longer needed"))
 			},
 			options: []func(*governor.Submission){retry(5)},
 			status:  job.Failed, reason: "no longer needed", runs: 1, ended: 90 * time.Second,
@@ -207,7 +207,7 @@ func TestJobLives(t *testing.T) {
 			name: "terminated while a timeout stops it", options: []func(*governor.Submission){maxRuntime(time.Minute), retry(5)},
 			act: func(h *house) {
 				h.turn(70 * time.Second)
-				must(h.t, h.governor.Terminate(h.ctx(), h.id("j"), "enough"))
+				must(h.tb, h.governor.Terminate(h.ctx(), h.id("j"), "enough"))
 			},
 			status: job.Failed, reason: "enough", runs: 1, ended: 90 * time.Second,
 		},
@@ -219,9 +219,9 @@ func TestJobLives(t *testing.T) {
 				h.turn(0)
 				h.expect(map[string]string{"j": "RUNNABLE"})
 				why, err := h.governor.Why(h.ctx(), h.id("j"))
-				must(h.t, err)
+				must(h.tb, err)
 				if why.Reason.Code != quota.Backoff {
-					h.t.Errorf("a lost job waits with %+v", why.Reason)
+					h.tb.Errorf("a lost job waits with %+v", why.Reason)
 				}
 			},
 			status: job.Succeeded, reason: job.ReasonCompleted, runs: 2, ended: 5 * time.Minute,

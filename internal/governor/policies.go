@@ -27,14 +27,12 @@ func (g *Governor) DeletePolicy(ctx context.Context, name string) error {
 
 // Policies returns all scheduling policies, sorted by name.
 func (g *Governor) Policies(ctx context.Context) ([]resource.Policy, error) {
-	var all []resource.Policy
-	err := g.query(ctx, func(s *state) error {
+	return query(ctx, g, func(s *state) (all []resource.Policy, err error) {
 		for _, name := range inNameOrder(s.policies) {
 			all = append(all, *s.policies[name])
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
 }
 
 func (t *turn) createPolicy(p resource.Policy) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bursar-io/bursar/internal/job"
 	"github.com/bursar-io/bursar/internal/quota"
@@ -22,20 +23,17 @@ const (
 // Snapshot returns what waits in front of a queue and what its jobs hold.
 // Refusal: Missing.
 func (g *Governor) Snapshot(ctx context.Context, queueName string) (Snapshot, error) {
-	var snap Snapshot
-	err := g.query(ctx, func(s *state) error {
+	return query(ctx, g, func(s *state) (Snapshot, error) {
 		q, err := s.queue(queueName)
-		if err == nil {
-			snap = s.snapshot(q)
+		if err != nil {
+			return Snapshot{}, err
 		}
-		return err
+		return s.snapshot(q, g.cfg.Clock.Now().UTC()), nil
 	})
-	snap.At = g.cfg.Clock.Now().UTC()
-	return snap, err
 }
 
-func (s *state) snapshot(q *queue) Snapshot {
-	snap := Snapshot{Queue: q.Queue}
+func (s *state) snapshot(q *queue, now time.Time) Snapshot {
+	snap := Snapshot{Queue: q.Queue, At: now}
 	held := usage{}
 	for _, l := range q.lanes() {
 		held.add(l.usage.amounts(), 1)
@@ -83,12 +81,11 @@ func (s *state) front(l *lane, n int) []Front {
 // Why explains a job: the reason why it waits, as of the last pass, what its
 // share borrows while it runs, and what was decided about it. Refusal: Missing.
 func (g *Governor) Why(ctx context.Context, id string) (Why, error) {
-	var why Why
-	err := g.query(ctx, func(s *state) error {
+	why, err := query(ctx, g, func(s *state) (Why, error) {
 		if a := s.jobs[id]; a != nil {
-			why = s.why(a)
+			return s.why(a), nil
 		}
-		return nil
+		return Why{}, nil
 	})
 	if err != nil {
 		return Why{}, err
@@ -146,8 +143,7 @@ func decisions(j *job.Job) []Told {
 // queue without quota shares is one balance without a share's name. Refusal:
 // Missing.
 func (g *Governor) Balances(ctx context.Context, queueName string) ([]Balance, error) {
-	var all []Balance
-	err := g.query(ctx, func(s *state) error {
+	return query(ctx, g, func(s *state) (all []Balance, err error) {
 		names := []string{queueName}
 		if queueName == "" {
 			names = inNameOrder(s.queues)
@@ -155,15 +151,14 @@ func (g *Governor) Balances(ctx context.Context, queueName string) ([]Balance, e
 		for _, name := range names {
 			q, err := s.queue(name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, l := range q.lanes() {
 				all = append(all, l.balance())
 			}
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
 }
 
 func (l *lane) balance() Balance {

@@ -34,14 +34,12 @@ func (g *Governor) DeleteQueue(ctx context.Context, name string) error {
 
 // Queues returns all job queues, sorted by name.
 func (g *Governor) Queues(ctx context.Context) ([]resource.Queue, error) {
-	var all []resource.Queue
-	err := g.query(ctx, func(s *state) error {
+	return query(ctx, g, func(s *state) (all []resource.Queue, err error) {
 		for _, name := range inNameOrder(s.queues) {
 			all = append(all, s.queues[name].Queue)
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
 }
 
 func (t *turn) createQueue(q resource.Queue) error {

@@ -31,18 +31,16 @@ func (g *Governor) DeleteShare(ctx context.Context, queueName, name string) erro
 // Shares returns the quota shares of a queue, sorted by name; a queue without
 // policy has none. Refusal: Missing, if there is no such queue.
 func (g *Governor) Shares(ctx context.Context, queueName string) ([]resource.Share, error) {
-	var all []resource.Share
-	err := g.query(ctx, func(s *state) error {
+	return query(ctx, g, func(s *state) (all []resource.Share, err error) {
 		q, err := s.queue(queueName)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, name := range inNameOrder(q.shares) {
 			all = append(all, q.shares[name].share)
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
 }
 
 func (t *turn) createShare(r resource.Share) error {

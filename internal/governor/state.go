@@ -110,15 +110,14 @@ func newState(c store.Contents) (*state, error) {
 	return s, nil
 }
 
-func (s *state) addEnvironment(e resource.Environment) *environment {
+func (s *state) addEnvironment(e resource.Environment) {
 	env := &environment{Environment: e, queues: map[string]*queue{}}
 	env.cohort = quota.NewCohort(env.policy())
 	env.cohort.SetCapacity(amounts(e.Limits))
 	s.environments[e.Name] = env
-	return env
 }
 
-func (s *state) addQueue(r resource.Queue) *queue {
+func (s *state) addQueue(r resource.Queue) {
 	q := &queue{Queue: r}
 	if r.Policy == "" {
 		q.whole = &lane{name: r.Name, queue: q, usage: usage{}}
@@ -127,14 +126,12 @@ func (s *state) addQueue(r resource.Queue) *queue {
 	}
 	s.queues[r.Name] = q
 	q.attach(s.environments[r.Environment])
-	return q
 }
 
-func (s *state) addShare(q *queue, r resource.Share) *lane {
+func (s *state) addShare(q *queue, r resource.Share) {
 	l := &lane{name: q.Name + "/" + r.Name, queue: q, share: r, usage: usage{}}
 	q.shares[r.Name] = l
 	q.environment.cohort.SetShare(l.quota())
-	return l
 }
 
 // addJobs puts stored jobs back where they were.
@@ -179,7 +176,7 @@ func (s *state) holding(a *activeJob) quota.Holding {
 	h := quota.Holding{Since: a.ScheduledAt, Checkpoint: a.CheckpointAt}
 	switch {
 	case !a.Stopping():
-	case a.Current.Stop.Cause == job.Preempted:
+	case a.Current.Stop.Ground != "":
 		h.Stopping = &quota.Preemption{Ground: quota.Ground(a.Current.Stop.Ground), ForShare: a.Queue + "/" + a.Current.Stop.ForShare}
 		if beneficiary := s.jobs[a.Current.Stop.ForJob]; beneficiary != nil {
 			h.Stopping.For = beneficiary.id()
@@ -350,14 +347,6 @@ func (u usage) add(demand []job.Amount, sign int64) {
 			delete(u, a.Unit)
 		}
 	}
-}
-
-func (u usage) total() int64 {
-	var n int64
-	for _, q := range u {
-		n += q
-	}
-	return n
 }
 
 // amounts returns the usage sorted by instance type.

@@ -25,15 +25,13 @@ func (g *Governor) Tags(ctx context.Context, ref resource.Ref) (map[string]strin
 		j, err := g.Job(ctx, ref.Name)
 		return j.Tags, err
 	}
-	var tags map[string]string
-	err := g.query(ctx, func(s *state) error {
-		of, err := s.tagsOf(ref)
-		if err == nil {
-			tags = maps.Clone(*of)
+	return query(ctx, g, func(s *state) (map[string]string, error) {
+		tags, err := s.tagsOf(ref)
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return maps.Clone(*tags), nil
 	})
-	return tags, err
 }
 
 func (t *turn) tag(ref resource.Ref, tags map[string]string) error {

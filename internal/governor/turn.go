@@ -22,7 +22,7 @@ import (
 // is refused has left no trace.
 type turn struct {
 	*state
-	ctx context.Context //nolint:containedctx // a turn is one call, spread over methods
+	ctx context.Context // of the one call that the turn is
 	cfg Config
 	now time.Time
 	by  string // whose command is being applied

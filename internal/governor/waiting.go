@@ -6,18 +6,16 @@ import "context"
 // at most perShare of each quota share, and why each of them waits. Jobs in a
 // backoff have no place yet and are left out. Refusal: Missing.
 func (g *Governor) Waiting(ctx context.Context, queueName string, perShare int) ([]Why, error) {
-	var waiting []Why
-	err := g.query(ctx, func(s *state) error {
+	return query(ctx, g, func(s *state) (waiting []Why, err error) {
 		q, err := s.queue(queueName)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, l := range q.lanes() {
 			for _, id := range q.environment.cohort.Heads(l.name, perShare) {
 				waiting = append(waiting, s.why(s.bySeq[id]))
 			}
 		}
-		return nil
+		return waiting, nil
 	})
-	return waiting, err
 }

@@ -81,8 +81,12 @@ func (j *Job) RequestStop(s Stop) bool {
 	if j.Current == nil {
 		return false
 	}
-	if old := j.Current.Stop; old != nil && s.Cause.rank() <= old.Cause.rank() {
-		return false
+	if old := j.Current.Stop; old != nil {
+		if s.Cause.rank() <= old.Cause.rank() {
+			return false
+		}
+		// What it holds stays promised to whom it was preempted for.
+		s.Ground, s.ForJob, s.ForShare = old.Ground, old.ForJob, old.ForShare
 	}
 	j.Current.Stop = &s
 	j.Terminated = j.Terminated || s.Cause == Terminated

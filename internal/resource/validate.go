@@ -72,7 +72,7 @@ func ValidInstanceType(unit string) bool {
 
 func isTypePart(part string) bool {
 	for _, c := range []byte(part) {
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') {
+		if !isNameByte(c) || c == '_' || c >= 'A' && c <= 'Z' {
 			return false
 		}
 	}

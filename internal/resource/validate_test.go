@@ -1,0 +1,154 @@
+package resource
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidate(t *testing.T) {
+	const g5 = "ml.g5.xlarge"
+	one := []Limit{{Unit: g5, Max: 1}}
+	environment := func(change func(*Environment)) error {
+		e := Environment{Name: "e", State: Enabled, Limits: one}
+		change(&e)
+		return e.Validate()
+	}
+	queue := func(change func(*Queue)) error {
+		q := Queue{Name: "q", State: Enabled, Environment: "e"}
+		change(&q)
+		return q.Validate()
+	}
+	share := func(change func(*Share)) error {
+		s := Share{Name: "s", Queue: "q", State: Enabled, Limits: one, Sharing: LendAndBorrow, BorrowLimit: Unlimited}
+		change(&s)
+		return s.Validate()
+	}
+	policy := func(change func(*Policy)) error {
+		p := Policy{Name: "p", IdleAssignment: IdleFIFO}
+		change(&p)
+		return p.Validate()
+	}
+	action := func(reason string, after time.Duration) TimeLimitAction {
+		return TimeLimitAction{Reason: reason, After: after}
+	}
+	const misconfigured = "MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED"
+	tests := []struct {
+		name string
+		err  error
+		want string // empty: valid
+	}{
+		{"environment", environment(func(*Environment) {}), ""},
+		{"environment that counts", environment(func(e *Environment) { e.Limits = []Limit{{NumInstances, 40}} }), ""},
+		{"environment with five limits", environment(func(e *Environment) {
+			e.Limits = []Limit{{"ml.a.b", 1}, {"ml.c.d", 1}, {"ml.e.f", 1}, {"ml.p6-b200.48xlarge", 1}, {"ml.trn1n.32xlarge", MaxLimit}}
+		}), ""},
+		{
+			"environment name", environment(func(e *Environment) { e.Name = "my env" }),
+			`Service environment name should match a valid pattern. serviceEnvironmentName is "my env"; use 1 to 128 letters, digits, hyphens and underscores.`,
+		},
+		{
+			"name too long", environment(func(e *Environment) { e.Name = strings.Repeat("x", 129) }),
+			`Service environment name should match a valid pattern. serviceEnvironmentName is "` + strings.Repeat("x", 129) + `"; use 1 to 128 letters, digits, hyphens and underscores.`,
+		},
+		{"environment state", environment(func(e *Environment) { e.State = "ON" }), `state is "ON"; use ENABLED or DISABLED.`},
+		{"no limits", environment(func(e *Environment) { e.Limits = nil }), "Capacitylimits are required. Give 1 to 5 capacityLimits."},
+		{
+			"six limits", environment(func(e *Environment) { e.Limits = make([]Limit, 6) }),
+			"Number of capacity limits exceeds 5. capacityLimits has 6.",
+		},
+		{
+			"mixed limits", environment(func(e *Environment) { e.Limits = []Limit{{g5, 1}, {NumInstances, 1}} }),
+			"Capacity units must specify either number of instances OR instance type. capacityLimits has ml.g5.xlarge beside NUM_INSTANCES; use NUM_INSTANCES alone, or instance types alone.",
+		},
+		{
+			"counting twice", environment(func(e *Environment) { e.Limits = []Limit{{NumInstances, 1}, {NumInstances, 1}} }),
+			"Capacity units must specify either number of instances OR instance type. capacityLimits has another NUM_INSTANCES beside NUM_INSTANCES; use NUM_INSTANCES alone, or instance types alone.",
+		},
+		{"counting none", environment(func(e *Environment) { e.Limits = []Limit{{NumInstances, 0}} }), "Max capacity must be more than 0. maxCapacity of NUM_INSTANCES is 0."},
+		{"negative limit", environment(func(e *Environment) { e.Limits = []Limit{{g5, -1}} }), "Max capacity must be more than 0. maxCapacity of ml.g5.xlarge is -1."},
+		{"limit too high", environment(func(e *Environment) { e.Limits = []Limit{{g5, MaxLimit + 1}} }), "maxCapacity of ml.g5.xlarge is 2147483648; use at most 2147483647."},
+		{
+			"unknown unit", environment(func(e *Environment) { e.Limits = []Limit{{"ml.G5.xlarge", 1}} }),
+			"ml.G5.xlarge is unknown capacity unit. Use an instance type such as ml.g5.xlarge as capacityUnit.",
+		},
+		{
+			"unit twice", environment(func(e *Environment) { e.Limits = []Limit{{g5, 1}, {g5, 2}} }),
+			"capacityLimits has ml.g5.xlarge twice; give each capacityUnit once.",
+		},
+		{"tag value", environment(func(e *Environment) { e.Tags = map[string]string{"k": strings.Repeat("ä", 257)} }), `the value of tag "k" has 257 characters; use at most 256.`},
+
+		{"policy", policy(func(*Policy) {}), ""},
+		{
+			"policy name", policy(func(p *Policy) { p.Name = "" }),
+			`Scheduling policy name should match a valid pattern. name is ""; use 1 to 128 letters, digits, hyphens and underscores.`,
+		},
+		{
+			"idle assignment", policy(func(p *Policy) { p.IdleAssignment = "" }),
+			`Idle resource assignment strategy must be one of [FIFO]. idleResourceAssignmentStrategy is "".`,
+		},
+
+		{"queue", queue(func(q *Queue) { q.TimeLimitActions = []TimeLimitAction{action(misconfigured, MinTimeLimit)} }), ""},
+		{
+			"queue name", queue(func(q *Queue) { q.Name = "a/b" }),
+			`Job Queue name should match a valid pattern. jobQueueName is "a/b"; use 1 to 128 letters, digits, hyphens and underscores.`,
+		},
+		{"queue priority", queue(func(q *Queue) { q.Priority = -1 }), "priority is -1; use 0 to 1000."},
+		{"queue state", queue(func(q *Queue) { q.State = "" }), `state is ""; use ENABLED or DISABLED.`},
+		{
+			"action twice", queue(func(q *Queue) {
+				q.TimeLimitActions = []TimeLimitAction{action(misconfigured, time.Hour), action(misconfigured, time.Hour)}
+			}),
+			"Duplicate job state limit actions are not allowed. Reason MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED has more than one.",
+		},
+		{
+			"action too soon", queue(func(q *Queue) { q.TimeLimitActions = []TimeLimitAction{action(misconfigured, time.Minute)} }),
+			"maxTimeSeconds of the action for MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED is 60; use 600 to 86400.",
+		},
+		{
+			"action for an unknown reason", queue(func(q *Queue) { q.TimeLimitActions = []TimeLimitAction{action("BORED", time.Hour)} }),
+			`reason "BORED" of a jobStateTimeLimitAction is unknown; use one of CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY, MISCONFIGURATION:SERVICE_ENVIRONMENT_MAX_RESOURCE, MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED.`,
+		},
+
+		{"share", share(func(*Share) {}), ""},
+		{"share that borrows nothing", share(func(s *Share) { s.BorrowLimit = 0 }), ""},
+		{"share that does not borrow", share(func(s *Share) { s.Sharing = Reserve }), ""},
+		{
+			"share name", share(func(s *Share) { s.Name = "é" }),
+			`Quota share name should match a valid pattern. quotaShareName is "é"; use 1 to 128 letters, digits, hyphens and underscores.`,
+		},
+		{
+			"share that counts", share(func(s *Share) { s.Limits = []Limit{{NumInstances, 1}} }),
+			"NUM_INSTANCES is unknown capacity unit. Use an instance type such as ml.g5.xlarge as capacityUnit.",
+		},
+		{
+			"borrow limit", share(func(s *Share) { s.BorrowLimit = -2 }),
+			"borrowLimit is -2; use a percentage of the share's own capacity limits from 0 to 2147483647, or -1 for no limit.",
+		},
+		{
+			"borrow limit of a reserve", share(func(s *Share) { s.Sharing, s.BorrowLimit = Reserve, 5 }),
+			"borrowLimit is 5, but a share with strategy RESERVE does not borrow; leave borrowLimit out or use strategy LEND_AND_BORROW.",
+		},
+		{"strategy", share(func(s *Share) { s.Sharing = "GIVE" }), `resource sharing strategy is "GIVE"; use RESERVE, LEND or LEND_AND_BORROW.`},
+	}
+	for _, tt := range tests {
+		got := ""
+		if tt.err != nil {
+			got = tt.err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestValidInstanceType(t *testing.T) {
+	for unit, want := range map[string]bool{
+		"ml.g5.xlarge": true, "ml.p6-b200.48xlarge": true, "ml.u-6tb1.112xlarge": true,
+		"": false, "ml": false, "ml.": false, "ml..": false, "ml.g5.": false, "g5.xlarge": false, "ml.g5.xlarge.x": false, "ml.g 5.xlarge": false, "ML.g5.xlarge": false,
+	} {
+		if got := ValidInstanceType(unit); got != want {
+			t.Errorf("ValidInstanceType(%q) = %v, want %v", unit, got, want)
+		}
+	}
+}
