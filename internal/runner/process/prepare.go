@@ -103,7 +103,7 @@ func (r *Runner) writeLaunch(worker string, m member) error {
 	return writeRecord(filepath.Join(worker, launchFile), launch{
 		Argv:     m.request.Algorithm.Command(),
 		Env:      environment(r.environ, m),
-		Dir:      filepath.Join(worker, containerDir, "code"),
+		Dir:      m.path("code"),
 		Isolate:  r.isolate,
 		Grace:    r.cfg.Grace,
 		LogLimit: r.cfg.LogLimit,

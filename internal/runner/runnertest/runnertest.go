@@ -277,7 +277,7 @@ func testRestarts(t *testing.T, h Harness) {
 }
 
 // NewAttempt returns the first attempt of a new job.
-func NewAttempt(t *testing.T, payload string) runner.Attempt {
+func NewAttempt(t testing.TB, payload string) runner.Attempt {
 	t.Helper()
 	id := fmt.Sprintf("%x", time.Now().UnixNano()) // in one process no two are taken at the same time
 	return runner.Attempt{
