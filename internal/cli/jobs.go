@@ -97,7 +97,7 @@ func commonPrefix(a, b string) int {
 }
 
 func (c *commands) job() *cobra.Command {
-	v := &viewer{commands: c, fetch: func(ctx context.Context, s server, args []string) (view, error) {
+	v := &viewer{commands: c, prose: true, fetch: func(ctx context.Context, s server, args []string) (view, error) {
 		j, err := c.asker(s).Job(ctx, args[0])
 		return view{j, c.detailLines(j)}, err
 	}}

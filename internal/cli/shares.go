@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -62,7 +63,7 @@ func (c *commands) onlyQueue(ctx context.Context, s server, args []string) (stri
 	}
 	switch len(names) {
 	case 0:
-		return "", fmt.Errorf("there is no job queue yet")
+		return "", errors.New("there is no job queue yet")
 	case 1:
 		return names[0], nil
 	}
@@ -106,7 +107,7 @@ func place(r *quota.Reason) string {
 }
 
 func (c *commands) why() *cobra.Command {
-	v := &viewer{commands: c, fetch: func(ctx context.Context, s server, args []string) (view, error) {
+	v := &viewer{commands: c, prose: true, fetch: func(ctx context.Context, s server, args []string) (view, error) {
 		j, err := c.asker(s).Job(ctx, args[0])
 		return view{j, c.whyLines(j)}, err
 	}}

@@ -25,6 +25,7 @@ type view struct {
 type viewer struct {
 	*commands
 	watch bool
+	prose bool // lines are sentences, to be wrapped, and not rows of a table, to be cut
 	fetch func(context.Context, server, []string) (view, error)
 }
 
@@ -67,13 +68,17 @@ func (v *viewer) show(ctx context.Context, s server, args []string) error {
 }
 
 func (v *viewer) put(screen *terminal.Screen, shown view) error {
-	switch {
-	case v.output == "json":
+	if v.output == "json" {
 		encoder := json.NewEncoder(v.Out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(shown.data)
-	case v.watch:
-		return screen.Draw(shown.lines)
 	}
-	return screen.Print(shown.lines...)
+	lines := screen.Cut(shown.lines)
+	if v.prose {
+		lines = screen.Wrap(shown.lines)
+	}
+	if v.watch {
+		return screen.Draw(lines)
+	}
+	return screen.Print(lines...)
 }

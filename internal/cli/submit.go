@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -46,7 +47,7 @@ submit was called in.`,
 		Example: "  bursar submit --share QS1 --instances ml.g5.xlarge:1 -- python train.py",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("no program given; name it after --, as in: bursar submit --share QS1 --instances ml.g5.xlarge:1 -- python train.py")
+				return errors.New("no program given; name it after --, as in: bursar submit --share QS1 --instances ml.g5.xlarge:1 -- python train.py")
 			}
 			return nil
 		},
@@ -123,7 +124,7 @@ func chooseQueue(queues []bursarapi.Queue, share string) (string, error) {
 	}
 	switch {
 	case len(queues) == 0:
-		return "", fmt.Errorf("there is no job queue yet; an administrator creates one, with its quota shares, through the AWS Batch API")
+		return "", errors.New("there is no job queue yet; an administrator creates one, with its quota shares, through the AWS Batch API")
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
@@ -218,7 +219,7 @@ func (c *commands) inThisDirectory(command []string) ([]string, error) {
 // resourceConfig reads TYPE:COUNT pairs.
 func resourceConfig(instances []string) (map[string]any, error) {
 	if len(instances) == 0 {
-		return nil, fmt.Errorf("--instances is missing; say what the job needs as TYPE:COUNT, such as ml.g5.xlarge:1")
+		return nil, errors.New("--instances is missing; say what the job needs as TYPE:COUNT, such as ml.g5.xlarge:1")
 	}
 	var groups []map[string]any
 	for i, text := range instances {

@@ -17,19 +17,23 @@ import (
 const newestEvents = 10
 
 // draw shows the scene: as a frame on a terminal, elsewhere as the events that
-// are new.
-func (d *demo) draw() error {
+// are new and at least as old as given.
+func (d *demo) draw(age time.Duration) error {
 	d.scene.mu.Lock()
 	defer d.scene.mu.Unlock()
 	if d.screen.Live() {
 		return d.screen.Draw(d.scene.frame(time.Now(), d.url))
 	}
+	settled := time.Now().Add(-age)
 	for _, e := range d.scene.events[d.scene.printed:] {
+		if e.at.After(settled) {
+			return nil
+		}
 		if err := d.screen.Print(d.scene.eventLine(e)); err != nil {
 			return err
 		}
+		d.scene.printed++
 	}
-	d.scene.printed = len(d.scene.events)
 	return nil
 }
 
@@ -107,7 +111,7 @@ func howToUse(product *app.App) []terminal.Line {
 		nil,
 		plain("  export AWS_ENDPOINT_URL_BATCH=%s", product.URL()),
 		plain("  export AWS_SHARED_CREDENTIALS_FILE=%s", product.CredentialsPath()),
-		plain("  export AWS_REGION=%s", app.DefaultRegion),
+		plain("  export AWS_DEFAULT_REGION=%s", app.DefaultRegion),
 		plain("  aws batch list-service-jobs --job-queue %s --job-status SUCCEEDED", queue),
 		nil,
 		plain("or Bursar's own command line:"),

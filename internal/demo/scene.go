@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -49,11 +50,18 @@ func (s *scene) look(shown func(*scene) bool) (ok bool, changed <-chan struct{})
 	return shown(s), s.changed
 }
 
+// caption says what the story shows now.
 func (s *scene) caption(text string) {
 	s.change(func() {
 		s.captions = text
-		s.events = append(s.events, event{time.Now(), terminal.Text(terminal.Bold, text)})
+		s.happened(time.Now(), terminal.Text(terminal.Bold, text))
 	})
+}
+
+// happened adds an event in its place: some are heard of later than others.
+func (s *scene) happened(at time.Time, line terminal.Line) {
+	s.events = append(s.events, event{at, line})
+	slices.SortStableFunc(s.events[s.printed:], func(a, b event) int { return a.at.Compare(b.at) })
 }
 
 // job returns a job by its name.

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -126,7 +127,7 @@ func (d *demo) outranks(ctx context.Context) error {
 	d.scene.caption("The priority of low is raised to 4. Inside QS1 it now goes before high, which makes room for it.")
 	low, ok := d.scene.job("low")
 	if !ok {
-		return fmt.Errorf("job low is not listed")
+		return errors.New("job low is not listed")
 	}
 	_, err := d.batch.UpdateServiceJob(ctx, &batch.UpdateServiceJobInput{JobId: &low.Job.ID, SchedulingPriority: aws.Int32(4)})
 	if err != nil {

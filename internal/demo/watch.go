@@ -19,6 +19,9 @@ const (
 	frameEvery = 200 * time.Millisecond
 	// newsWait is how long a request for the journal waits for news.
 	newsWait = 5 * time.Second
+	// settleTime is how long after an event others may be heard of that
+	// happened before it.
+	settleTime = time.Second
 )
 
 // watch looks at what happens and shows it until ctx ends. The last frame
@@ -49,7 +52,7 @@ func (d *demo) watch(ctx context.Context) error {
 		for _, key := range d.newRuns(followed) {
 			follow(func(ctx context.Context) error { return d.followLog(ctx, key) })
 		}
-		if err := d.draw(); err != nil {
+		if err := d.draw(settleTime); err != nil {
 			return err
 		}
 		select {
@@ -57,7 +60,7 @@ func (d *demo) watch(ctx context.Context) error {
 			return err
 		case <-time.After(frameEvery):
 		case <-ctx.Done():
-			return d.draw()
+			return d.draw(0)
 		}
 	}
 }
@@ -124,7 +127,7 @@ func (s *scene) trained(key runKey, r report) {
 			s.training[key.name] = &training{runs: map[int]*run{}}
 		}
 		if sentence := s.training[key.name].add(key.run, r); sentence != "" {
-			s.events = append(s.events, event{time.Now(), terminal.Line{{Text: key.name, Style: terminal.Bold}, {Text: " " + sentence}}})
+			s.happened(time.Now(), terminal.Line{{Text: key.name, Style: terminal.Bold}, {Text: "  " + sentence}})
 		}
 	})
 }
@@ -142,7 +145,7 @@ func (d *demo) followJournal(ctx context.Context) error {
 				last = e.Seq
 				d.scene.journal = append(d.scene.journal, e)
 				if line := sentence(e); line != nil {
-					d.scene.events = append(d.scene.events, event{e.At, line})
+					d.scene.happened(e.At, line)
 				}
 			}
 		})

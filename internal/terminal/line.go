@@ -68,6 +68,32 @@ func (l Line) Cut(width int) Line {
 	return cut
 }
 
+// Wrap breaks the line between words into lines of at most width columns. A
+// word that is longer is cut.
+func (l Line) Wrap(width int) []Line {
+	var lines []Line
+	var current Line
+	left := width
+	for _, s := range l {
+		for _, word := range strings.SplitAfter(s.Text, " ") {
+			n := utf8.RuneCountInString(word)
+			if utf8.RuneCountInString(strings.TrimSuffix(word, " ")) > left && len(current) > 0 {
+				lines, current, left = append(lines, current), nil, width
+			}
+			current = append(current, Span{Text: word, Style: s.Style})
+			left -= n
+		}
+	}
+	lines = append(lines, current)
+	for i, line := range lines {
+		if last := len(line) - 1; last >= 0 {
+			line[last].Text = strings.TrimSuffix(line[last].Text, " ")
+		}
+		lines[i] = line.Cut(width)
+	}
+	return lines
+}
+
 // String is the line's text without its styles.
 func (l Line) String() string {
 	var b strings.Builder

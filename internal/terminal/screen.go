@@ -44,17 +44,34 @@ func (s *Screen) Print(lines ...Line) error {
 	return s.write("", lines, "\n")
 }
 
+// Cut cuts lines to the width of the terminal, if there is one.
+func (s *Screen) Cut(lines []Line) []Line {
+	return s.fitted(lines, func(l Line, width int) []Line { return []Line{l.Cut(width)} })
+}
+
+// Wrap breaks lines at the width of the terminal, if there is one.
+func (s *Screen) Wrap(lines []Line) []Line { return s.fitted(lines, Line.Wrap) }
+
+func (s *Screen) fitted(lines []Line, fit func(Line, int) []Line) []Line {
+	width, _, known := s.size()
+	if !known {
+		return lines
+	}
+	var fits []Line
+	for _, l := range lines {
+		fits = append(fits, fit(l, width)...)
+	}
+	return fits
+}
+
 // Draw writes a frame in place of the frame before it. What does not fit the
 // terminal is cut. Where nothing can be redrawn, it writes the frame below.
 func (s *Screen) Draw(frame []Line) error {
-	width, height, known := s.size()
+	_, height, known := s.size()
 	if !s.live || !known {
 		return s.Print(frame...)
 	}
-	fits := make([]Line, 0, len(frame))
-	for _, line := range frame[:min(len(frame), height-1)] {
-		fits = append(fits, line.Cut(width))
-	}
+	fits := s.Cut(frame[:min(len(frame), height-1)])
 	up := ""
 	if s.drawn > 0 {
 		up = fmt.Sprintf("\x1b[%dA", min(s.drawn, height-1))

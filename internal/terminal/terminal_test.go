@@ -48,6 +48,23 @@ func TestCutNeverExceedsTheWidth(t *testing.T) {
 	})
 }
 
+func TestWrapKeepsEveryWordThatFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOf(rapid.StringMatching(`[a-z]{1,8}`)).Draw(t, "words")
+		width := rapid.IntRange(9, 30).Draw(t, "width")
+		var wrapped []string
+		for _, line := range Text(Plain, strings.Join(words, " ")).Wrap(width) {
+			if line.Width() > width {
+				t.Fatalf("%q has more than %d columns", line, width)
+			}
+			wrapped = append(wrapped, line.String())
+		}
+		if got, want := strings.Join(wrapped, " "), strings.Join(words, " "); got != want {
+			t.Fatalf("wrapped to %q, want %q", got, want)
+		}
+	})
+}
+
 // liveScreen is a screen as on a terminal of the size given.
 func liveScreen(out *bytes.Buffer, width, height int) *Screen {
 	return &Screen{out: out, live: true, style: true, size: func() (int, int, bool) { return width, height, true }}
