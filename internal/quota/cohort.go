@@ -196,7 +196,8 @@ func (c *Cohort) Restore(j Job, h Holding) error {
 	if err != nil {
 		return fmt.Errorf("restore job %d: %w", j.ID, err)
 	}
-	c.hold(e, held{since: nanos(h.Since), checkpoint: nanos(h.Checkpoint)})
+	e.checkpoint = nanos(h.Checkpoint)
+	c.hold(e, nanos(h.Since))
 	if h.Stopping != nil {
 		c.stop(e, *h.Stopping)
 	}
@@ -232,7 +233,7 @@ func (c *Cohort) Checkpointed(id JobID, at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint of job %d: %w", id, err)
 	}
-	c.change(e, func() { e.held.checkpoint = max(e.held.checkpoint, nanos(at)) })
+	c.change(e, func() { e.checkpoint = max(e.checkpoint, nanos(at)) })
 	return nil
 }
 
@@ -393,9 +394,9 @@ func (c *Cohort) unwait(e *entry) {
 }
 
 // hold books the demand of a job that is in no place as held.
-func (c *Cohort) hold(e *entry, h held) {
+func (c *Cohort) hold(e *entry, since int64) {
 	s := e.share()
-	e.held = &h
+	e.held = &held{since: since}
 	e.at = int32(len(s.holders))
 	s.holders = append(s.holders, e)
 	c.enroll(e)
@@ -450,7 +451,7 @@ func (c *Cohort) drop(e *entry) {
 // enroll lists a running job among those that could be told to stop.
 func (c *Cohort) enroll(e *entry) {
 	h := e.held
-	h.key, h.saved = h.baseline(), h.checkpoint != 0
+	h.key, h.saved = e.baseline(), e.checkpoint != 0
 	if c.policy.Victims == NewestFirst {
 		h.key, h.saved = h.since, false
 	}

@@ -180,6 +180,7 @@ func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid boo
 	overNominal := h.projected() + want - h.nominal
 	overLimit := h.projected() + want - h.limit
 	mayBorrow := s.def.Sharing == LendAndBorrow
+	borrowed := slices.ContainsFunc(all, func(v victim) bool { return !v.own })
 	// lacks is what must still be taken from others when own jobs that hold x
 	// have stopped.
 	lacks := func(x int64) int64 {
@@ -204,7 +205,9 @@ func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid boo
 		}
 		for _, o := range own {
 			taken, enough := cheapestWith(others, lacks(o.gain))
-			if enough && !outbid && o.gain >= overNominal {
+			// Where nothing is borrowed, what is physically free will do (I3).
+			free := !borrowed && want <= pool.free(&pool.projected)+o.gain
+			if !outbid && o.gain >= overNominal && (enough || free) {
 				consider(o.with(taken), Entitled)
 			}
 			if enough && mayBorrow && o.gain >= overLimit && (outbid || taken.size == 0) {

@@ -14,6 +14,7 @@ type entry struct {
 	created    int64 // Unix nanoseconds, as all times inside the package
 	maxRuntime int64
 	notBefore  int64
+	checkpoint int64 // newest completed, of any attempt; 0: none
 	line       *line
 	held       *held // nil while it waits
 	priority   int32
@@ -24,11 +25,10 @@ type entry struct {
 
 // held is what only a job that holds capacity needs.
 type held struct {
-	since      int64
-	checkpoint int64 // 0: none
-	key        int64 // its place in the roll
-	saved      bool  // and in which of its lists
-	stopping   *Preemption
+	since    int64
+	key      int64 // its place in the roll
+	saved    bool  // and in which of its lists
+	stopping *Preemption
 }
 
 func (e *entry) share() *share { return e.line.share }
@@ -75,7 +75,7 @@ func (r *roll) strike(e *entry) {
 
 // baseline is when the work began that stopping the job now would lose, if it
 // ever completed a checkpoint.
-func (h *held) baseline() int64 { return max(h.since, h.checkpoint) }
+func (e *entry) baseline() int64 { return max(e.held.since, e.checkpoint) }
 
 // ahead is the order of heads within a share (section 3).
 func (e *entry) ahead(f *entry) bool {
@@ -142,7 +142,7 @@ func (s *share) leave(e *entry) {
 		return
 	}
 	if l.shut {
-		l.shut = false
+		l.shut, l.never, l.later = false, false, false
 		s.shut = slices.DeleteFunc(s.shut, func(o *line) bool { return o == l })
 	} else {
 		s.open.remove(l.at)

@@ -135,10 +135,12 @@ func (p *pass) review() {
 		p.touchBlocked(func(s *share) bool { return s.wants })
 	}
 	if len(p.eased) > 0 {
+		wants := func(d *shape) bool {
+			return slices.ContainsFunc(p.eased, func(u int) bool { return d.of(u) > 0 })
+		}
 		p.touchBlocked(func(s *share) bool {
-			return slices.ContainsFunc(s.shut, func(l *line) bool {
-				return slices.ContainsFunc(p.eased, func(u int) bool { return l.shape.of(u) > 0 })
-			})
+			return s.stage != stageBlocked && wants(s.front().line.shape) ||
+				slices.ContainsFunc(s.shut, func(l *line) bool { return wants(l.shape) })
 		})
 		for _, u := range p.eased {
 			p.pools[u].eased = false
@@ -183,6 +185,9 @@ func (c *Cohort) lineUp(s *share) {
 func (c *Cohort) enter(s *share, front *entry, from stage) {
 	for step := from; step <= lastStep; step++ {
 		if c.mayTake(s, front, step) {
+			if step >= stageInShare {
+				c.lowerFloors(front.line.shape)
+			}
 			s.stage = step
 			c.steps[step].push(s)
 			return
@@ -477,7 +482,7 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 func (p *pass) grant(s *share, front *entry, ground Ground) {
 	s.leave(front)
 	delete(s.told, front)
-	p.hold(front, held{since: p.now})
+	p.hold(front, p.now)
 	p.decisions = append(p.decisions, Decision{
 		Kind: Grant, Job: front.id, Share: s.def.Name, Ground: ground,
 		Borrowed: p.borrowed(s, front.line.shape),
@@ -511,16 +516,22 @@ func (c *Cohort) block(s *share, later bool) {
 	} else if s.behind == nil {
 		s.behind = front
 	}
-	for _, n := range front.line.shape.needs {
-		p := &c.pools[n.unit]
-		p.idleFloor = min(p.idleFloor, p.idle(&p.projected))
-		p.freeFloor = min(p.freeFloor, p.free(&p.projected))
-	}
+	c.lowerFloors(front.line.shape)
 	if c.policy.Queueing == Strict {
 		c.rest(s)
 		return
 	}
 	c.lineUp(s)
+}
+
+// lowerFloors remembers how little there was when a demand did not fit: once
+// there is more of any unit it is looked at again.
+func (c *Cohort) lowerFloors(d *shape) {
+	for _, n := range d.needs {
+		p := &c.pools[n.unit]
+		p.idleFloor = min(p.idleFloor, p.idle(&p.projected))
+		p.freeFloor = min(p.freeFloor, p.free(&p.projected))
+	}
 }
 
 // rest leaves a share that has no more candidates until something changes.
@@ -558,10 +569,19 @@ func (c *Cohort) touchAll() {
 	}
 }
 
+// touchBlocked touches, of the shares that found too little for a job without
+// somebody stopping, those for which that may have changed.
 func (c *Cohort) touchBlocked(which func(*share) bool) {
 	for i := len(c.blocked) - 1; i >= 0; i-- {
 		if s := c.blocked[i]; which(s) {
 			c.touch(s)
+		}
+	}
+	for step := stageInShare; step <= lastStep; step++ {
+		for _, s := range slices.Clone(c.steps[step].items) {
+			if which(s) {
+				c.touch(s)
+			}
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (p *pass) planEntitled(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	f := p.field(s, short, short)
 	f.reclaims = true
 	if chosen, ok := p.reclaim(f, s, d); ok {
-		return plan{ground: Entitled, victims: chosen, field: f}, true, false
+		return f.entitle(s, d, chosen), true, false
 	}
 	return f.physically(s, d)
 }
@@ -101,8 +101,11 @@ func (p *pass) planInShare(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	if !f.hasOwn() {
 		return plan{}, false, f.passedYoung || len(f.others) > 0 && s.within(d, (*holdings).ownLimit)
 	}
-	if chosen, ground, ok := p.outrank(f, s, d); ok {
-		return plan{ground: ground, victims: chosen, field: f}, true, false
+	switch chosen, ground, ok := p.outrank(f, s, d); {
+	case ok && ground == Entitled:
+		return f.entitle(s, d, chosen), true, false
+	case ok:
+		return plan{ground: Borrow, victims: chosen, field: f}, true, false
 	}
 	return f.physically(s, d)
 }
@@ -114,7 +117,7 @@ func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, Ground, bool) {
 		}
 	}
 	chosen, ok := f.greedy(func(t *trial) bool {
-		return t.within(s, d, (*holdings).ownLimit) && t.room(s, d)
+		return t.within(s, d, (*holdings).ownLimit) && (t.room(s, d) || len(f.others) == 0 && t.free(d))
 	}, false)
 	if s.def.Sharing != LendAndBorrow {
 		return chosen, Entitled, ok
@@ -128,6 +131,19 @@ func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, Ground, bool) {
 		return borrowing, Borrow, true
 	}
 	return chosen, Entitled, ok
+}
+
+// entitle is the plan of an entitled job, without those victims who turn out
+// not to be needed because nothing borrowed is left (I3's exception).
+func (f *field) entitle(s *share, d *shape, chosen []victim) plan {
+	t := newTrial(f.p.Cohort)
+	for _, v := range chosen {
+		t.stop(v, +1)
+	}
+	chosen = t.spare(chosen, func(t *trial) bool {
+		return t.within(s, d, (*holdings).ownLimit) && (t.room(s, d) || t.physical(s, d, f.short))
+	})
+	return plan{ground: Entitled, physical: !t.room(s, d), short: f.short, victims: chosen, field: f}
 }
 
 // planOutbid is steps 4 and 5: a job that would borrow may have jobs stop that
@@ -452,7 +468,7 @@ func (c *cursor) victim(e *entry) (victim, bool) {
 	age := c.f.p.unsaved(e)
 	v.lost = lostWork(e, age, c.f.scarce)
 	if v.since = e.held.since; c.f.p.policy.Victims != NewestFirst {
-		v.age, v.since = age, e.held.baseline()
+		v.age, v.since = age, e.baseline()
 	}
 	return v, true
 }
@@ -460,8 +476,8 @@ func (c *cursor) victim(e *entry) (victim, bool) {
 // unsaved is how long the job has worked since its last checkpoint; one that
 // never completed any is not assumed to lose more than the policy says.
 func (p *pass) unsaved(e *entry) int64 {
-	age := max(0, p.now-e.held.baseline())
-	if e.held.checkpoint != 0 {
+	age := max(0, p.now-e.baseline())
+	if e.checkpoint != 0 {
 		return age
 	}
 	assumed := p.policy.AssumedCheckpointInterval
@@ -508,15 +524,7 @@ func (f *field) greedy(fits func(*trial) bool, everyone bool) ([]victim, bool) {
 	if !fits(t) {
 		return nil, false
 	}
-	for i := len(chosen) - 1; i >= 0; i-- {
-		v := chosen[i]
-		if t.stop(v, -1); fits(t) {
-			chosen = slices.Delete(chosen, i, i+1)
-		} else {
-			t.stop(v, +1)
-		}
-	}
-	return chosen, true
+	return t.spare(chosen, fits), true
 }
 
 // trial is the projected pool as it would be after some victims stopped.
@@ -552,6 +560,19 @@ func (t *trial) stop(v victim, sign int64) {
 		t.rebalanced[v.job.share()] += int(sign)
 	}
 	t.end(v.job.share(), v.job.line.shape, sign)
+}
+
+// spare lets those go on, dearest first, who are not needed for the job to fit.
+func (t *trial) spare(chosen []victim, fits func(*trial) bool) []victim {
+	for i := len(chosen) - 1; i >= 0; i-- {
+		v := chosen[i]
+		if t.stop(v, -1); fits(t) {
+			chosen = slices.Delete(chosen, i, i+1)
+		} else {
+			t.stop(v, +1)
+		}
+	}
+	return chosen
 }
 
 // end takes a demand off a share's usage (sign 1), or adds it (sign −1).
