@@ -31,7 +31,8 @@ type attempt struct {
 	lost       bool
 	failure    *failure
 	stopped    bool
-	checkpoint time.Time
+	checkpoint time.Time // the newest that was reported
+	reportedAt time.Time
 }
 
 // failure is a worker that failed by itself: the first to do so.
@@ -294,12 +295,14 @@ func (a *attempt) newestCheckpoint() time.Time {
 	return newestCheckpoint(CheckpointDir(a.r.cfg.Dir, a.Job), time.Now())
 }
 
-// observe reports, unless the runner was closed.
+// observe reports, unless the runner was closed. What is reported later is not
+// of an earlier time, although the shims' records and the runner take it apart.
 func (a *attempt) observe(ctx context.Context, o runner.Observation) {
 	if ctx.Err() != nil {
 		return
 	}
-	o.Key = a.Key
+	o.Key, o.At = a.Key, later(a.reportedAt, o.At)
+	a.reportedAt = o.At
 	a.r.report(o)
 }
 

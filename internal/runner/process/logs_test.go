@@ -29,7 +29,7 @@ func readAll(t *testing.T, r io.ReadCloser) string {
 
 // logFor makes the directory of a worker, and a log that is rotated there as a
 // shim does.
-func logFor(t testing.TB, dir string, key runner.Key, limit int64, keep int) *rotatingLog {
+func logFor(t *testing.T, dir string, key runner.Key, limit int64, keep int) *rotatingLog {
 	t.Helper()
 	worker := workerDir(AttemptDir(dir, key), 1)
 	if err := os.MkdirAll(worker, 0o700); err != nil {

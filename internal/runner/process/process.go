@@ -119,10 +119,15 @@ func New(cfg Config, report runner.Report) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	boot, err := bootID()
+	self, err := ownIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("process runner: %w", err)
 	}
+	h, err := openProcess(self, self.Boot)
+	if err != nil {
+		return nil, fmt.Errorf("process runner: hold on to processes, which needs Linux 5.10 or later: %w", err)
+	}
+	h.close()
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, jobsDir), 0o700); err != nil {
 		return nil, fmt.Errorf("process runner: make the jobs directory: %w", err)
 	}
@@ -134,7 +139,7 @@ func New(cfg Config, report runner.Report) (*Runner, error) {
 	}
 	watching, unwatch := context.WithCancel(context.Background())
 	return &Runner{
-		cfg: cfg, report: report, environ: os.Environ(), boot: boot, isolate: isolate,
+		cfg: cfg, report: report, environ: os.Environ(), boot: self.Boot, isolate: isolate,
 		starts:   make(chan struct{}, startsAtOnce),
 		watching: watching, unwatch: unwatch,
 		attempts: map[runner.Key]*attempt{},

@@ -174,8 +174,8 @@ func readByte(t *testing.T, f *os.File) {
 
 // payload is a request that runs the command on a number of instances, with
 // more of its fields as given.
-func payload(t testing.TB, instances int, more map[string]any, command ...string) string {
-	t.Helper()
+func payload(tb testing.TB, instances int, more map[string]any, command ...string) string {
+	tb.Helper()
 	request := map[string]any{
 		"AlgorithmSpecification": map[string]any{"ContainerEntrypoint": command},
 		"ResourceConfig":         map[string]any{"InstanceType": "ml.g5.xlarge", "InstanceCount": instances},
@@ -185,7 +185,7 @@ func payload(t testing.TB, instances int, more map[string]any, command ...string
 	}
 	text, err := json.Marshal(request)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(text)
 }

@@ -19,23 +19,27 @@ type rotatingLog struct {
 
 // Write never fails.
 func (l *rotatingLog) Write(p []byte) (int, error) {
-	taken := len(p)
-	for len(p) > 0 {
-		if l.file == nil && !l.open() {
+	for rest := p; len(rest) > 0; {
+		n, ok := l.append(rest)
+		if !ok {
 			break
 		}
-		room := min(int64(len(p)), max(l.limit-l.size, 0))
-		n, err := l.file.Write(p[:room])
-		l.size += int64(n)
-		p = p[n:]
-		if err != nil {
-			break
-		}
-		if l.size >= l.limit && len(p) > 0 && !l.rotate() {
-			break
-		}
+		rest = rest[n:]
 	}
-	return taken, nil
+	return len(p), nil
+}
+
+// append writes as much as there is room for in the newest file, or makes room.
+func (l *rotatingLog) append(p []byte) (n int, ok bool) {
+	if l.file == nil && !l.open() {
+		return 0, false
+	}
+	if l.size >= l.limit {
+		return 0, l.rotate()
+	}
+	n, err := l.file.Write(p[:min(int64(len(p)), l.limit-l.size)])
+	l.size += int64(n)
+	return n, err == nil
 }
 
 func (l *rotatingLog) open() bool {

@@ -80,7 +80,19 @@ func runShim(dir string) error {
 		}
 		return fmt.Errorf("claim the worker: %w", err)
 	}
-	return writeDurableRecord(filepath.Join(dir, exitFile), s.run())
+	return recordExit(filepath.Join(dir, exitFile), s.run())
+}
+
+// recordExit does not give up for want of space: without the record, work that
+// was done would count as lost.
+func recordExit(path string, e exit) error {
+	for {
+		err := writeDurableRecord(path, e)
+		if err == nil || errors.Is(err, fs.ErrNotExist) { // nobody wants to know any more
+			return err
+		}
+		<-time.After(retryAfter)
+	}
 }
 
 func notify(signals ...os.Signal) <-chan os.Signal {
@@ -337,7 +349,7 @@ func findProgram(name, dir string, env []string) (path string, code int, err err
 		switch c, e := executable(candidate); {
 		case e == nil:
 			return candidate, 0, nil
-		case c == codeNotExecutable:
+		case isFile(candidate): // rather say that than that there is none
 			code, err = c, e
 		}
 	}
@@ -357,6 +369,11 @@ func executable(path string) (code int, err error) {
 		return codeNotExecutable, fmt.Errorf("ContainerEntrypoint names %s, which may not be executed; make it executable, or name its interpreter first", path)
 	}
 	return 0, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func variable(env []string, name string) string {

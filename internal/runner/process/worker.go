@@ -55,7 +55,7 @@ func (w *worker) find(ctx context.Context) (claimed bool) {
 		claim, claimed, err = readRecord[identity](filepath.Join(w.dir, claimFile))
 		switch {
 		case claimed && err != nil:
-			return nil // cut short by the machine's crash, and the shim with it
+			return nil //nolint:nilerr // it was cut short by the machine's crash, and the shim with it
 		case !claimed:
 			return err
 		}

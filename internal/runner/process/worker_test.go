@@ -547,6 +547,28 @@ func TestWorkersHaveNoMoreRightsThanTheServer(t *testing.T) {
 	}
 }
 
+func TestStartTimeOfAProcessWithAnyName(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := filepath.Join(t.TempDir(), "a) S 1 2 (b")
+	if err := os.Symlink(sleep, odd); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), odd, "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	_, earlier := stranger(t)
+	start, err := startTime(cmd.Process.Pid)
+	const second = 100 // clock ticks
+	if err != nil || start > earlier.Start+second || start+second < earlier.Start {
+		t.Errorf("start is %d, %v; another process that started now has %d", start, err, earlier.Start)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no directory": {Shim: []string{"shim"}},

@@ -49,6 +49,7 @@ const patience = 30 * time.Second
 
 // Run runs the suite on the engine.
 func Run(t *testing.T, h Harness) {
+	t.Helper()
 	t.Run("ends", func(t *testing.T) { testEnds(t, h) })
 	t.Run("stops", func(t *testing.T) { testStops(t, h) })
 	t.Run("gangs", func(t *testing.T) { testGangs(t, h) })
@@ -56,6 +57,7 @@ func Run(t *testing.T, h Harness) {
 }
 
 func testEnds(t *testing.T, h Harness) {
+	t.Helper()
 	tests := []struct {
 		name   string
 		worker Worker
@@ -96,6 +98,7 @@ func testEnds(t *testing.T, h Harness) {
 }
 
 func testStops(t *testing.T, h Harness) {
+	t.Helper()
 	stopped := runner.Observation{Outcome: runner.Stopped}
 	t.Run("gracefully", func(t *testing.T) {
 		w := watch(t, h)
@@ -167,6 +170,7 @@ func testStops(t *testing.T, h Harness) {
 }
 
 func testGangs(t *testing.T, h Harness) {
+	t.Helper()
 	t.Run("succeeds when all do", func(t *testing.T) {
 		w := watch(t, h)
 		job := h.Job(t, Worker{}, Worker{Waits: true}, Worker{})
@@ -201,6 +205,7 @@ func testGangs(t *testing.T, h Harness) {
 		a := w.start(job.Payload)
 		job.Ready(1)
 		job.Ready(2)
+		w.expect(a.Key, runner.Starting, runner.Running)
 		h.Lose(t, a.Key, 1)
 		w.expectEnd(a.Key, runner.Observation{Outcome: runner.Lost})
 		w.close(a.Key, 3)
@@ -208,6 +213,7 @@ func testGangs(t *testing.T, h Harness) {
 }
 
 func testRestarts(t *testing.T, h Harness) {
+	t.Helper()
 	succeeded := runner.Observation{Outcome: runner.Succeeded}
 	t.Run("finds what is running", func(t *testing.T) {
 		before := watch(t, h)
@@ -277,8 +283,8 @@ func testRestarts(t *testing.T, h Harness) {
 }
 
 // NewAttempt returns the first attempt of a new job.
-func NewAttempt(t testing.TB, payload string) runner.Attempt {
-	t.Helper()
+func NewAttempt(tb testing.TB, payload string) runner.Attempt {
+	tb.Helper()
 	id := fmt.Sprintf("%x", time.Now().UnixNano()) // in one process no two are taken at the same time
 	return runner.Attempt{
 		Key: runner.Key{Job: id, Run: 1}, JobName: "job-" + id, Queue: "queue", Share: "share",

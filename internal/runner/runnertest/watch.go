@@ -14,7 +14,7 @@ import (
 
 // Recorder keeps what a runner reports, for tests to wait for.
 type Recorder struct {
-	t testing.TB
+	tb testing.TB
 
 	mu   sync.Mutex
 	seen map[runner.Key][]runner.Observation
@@ -22,8 +22,9 @@ type Recorder struct {
 }
 
 // NewRecorder returns an empty recorder.
-func NewRecorder(t testing.TB) *Recorder {
-	return &Recorder{t: t, seen: map[runner.Key][]runner.Observation{}, more: make(chan struct{})}
+func NewRecorder(tb testing.TB) *Recorder {
+	tb.Helper()
+	return &Recorder{tb: tb, seen: map[runner.Key][]runner.Observation{}, more: make(chan struct{})}
 }
 
 // Report is a runner.Report.
@@ -49,7 +50,7 @@ func (r *Recorder) look(key runner.Key) ([]runner.Observation, <-chan struct{}) 
 
 // Await waits for the first observation of the attempt that is as wanted.
 func (r *Recorder) Await(key runner.Key, what string, wanted func(runner.Observation) bool) runner.Observation {
-	r.t.Helper()
+	r.tb.Helper()
 	late := time.After(patience)
 	for {
 		seen, more := r.look(key)
@@ -57,19 +58,19 @@ func (r *Recorder) Await(key runner.Key, what string, wanted func(runner.Observa
 			return seen[i]
 		}
 		if len(seen) > 0 && seen[len(seen)-1].Event == runner.Ended {
-			r.t.Fatalf("no %s before the end; reported were %+v", what, seen)
+			r.tb.Fatalf("no %s before the end; reported were %+v", what, seen)
 		}
 		select {
 		case <-more:
 		case <-late:
-			r.t.Fatalf("no %s within %v; reported were %+v", what, patience, seen)
+			r.tb.Fatalf("no %s within %v; reported were %+v", what, patience, seen)
 		}
 	}
 }
 
 // AwaitEvent waits for an event of the attempt.
 func (r *Recorder) AwaitEvent(key runner.Key, event runner.Event) runner.Observation {
-	r.t.Helper()
+	r.tb.Helper()
 	return r.Await(key, string(event), func(o runner.Observation) bool { return o.Event == event })
 }
 
