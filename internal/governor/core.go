@@ -14,6 +14,7 @@ type core struct {
 	cfg    Config
 	runner runner.Runner
 	state  *state
+	latest time.Time // of all turns
 }
 
 // restore throws away the state and loads it, hands the runner every attempt
@@ -53,6 +54,10 @@ func (c *core) begin(ctx context.Context, now time.Time) *turn {
 	// Times are kept to the millisecond, in memory as in the store: a
 	// restart must change nothing.
 	now = now.UTC().Truncate(time.Millisecond)
+	if now.Before(c.latest) {
+		now = c.latest // the machine's clock was set back
+	}
+	c.latest = now
 	c.state.tokens.forget(now)
 	return &turn{state: c.state, ctx: ctx, cfg: c.cfg, now: now, payloads: map[string]string{}}
 }

@@ -102,6 +102,7 @@ func (g *Governor) Start(ctx context.Context) error {
 	g.runner = r
 	g.core = &core{cfg: g.cfg, runner: r}
 	if err := g.core.restore(ctx); err != nil {
+		g.stopOnce.Do(func() { close(g.stopping) }) // nobody will take what the runner reports
 		return errors.Join(err, r.Close())
 	}
 	g.disarm = g.arm()
@@ -111,7 +112,8 @@ func (g *Governor) Start(ctx context.Context) error {
 
 // Stop refuses new commands, finishes those it has taken, and stops watching
 // the running jobs, which go on. It does not close the store. It returns an
-// error if ctx ends before that is done.
+// error if ctx ends before that is done. It is for a governor that has started,
+// and may be called again.
 func (g *Governor) Stop(ctx context.Context) error {
 	g.stopOnce.Do(func() { close(g.stopping) })
 	select {

@@ -34,6 +34,7 @@ type house struct {
 	world    *simulated.World
 	governor *governor.Governor
 	grace    time.Duration
+	runners  func(runner.Report) (runner.Runner, error) // the world's, unless a test comes between
 
 	mu       sync.Mutex
 	programs map[string]simulated.Program // by job name
@@ -55,6 +56,7 @@ func newHouse(tb testing.TB, options ...func(*house)) *house {
 		defer h.mu.Unlock()
 		return h.programs[a.JobName]
 	})
+	h.runners = h.world.Attach
 	h.open()
 	tb.Cleanup(h.close) // closing twice does no harm
 	return h
@@ -66,7 +68,7 @@ func grace(d time.Duration) func(*house) { return func(h *house) { h.grace = d }
 func (h *house) open() {
 	h.tb.Helper()
 	h.governor = governor.New(governor.Config{
-		Store: h.store, NewRunner: h.world.Attach, Clock: h.clock,
+		Store: h.store, NewRunner: h.runners, Clock: h.clock,
 		NewID:          h.nextID,
 		NewSuffix:      func() string { return "0123456789abcdef0123456789abcdef" },
 		TrainingJobARN: func(name string) string { return "arn:aws:sagemaker:us-east-1:000000000000:training-job/" + name },

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-io/bursar/internal/job"
 	"github.com/bursar-io/bursar/internal/quota"
 	"github.com/bursar-io/bursar/internal/resource"
+	"github.com/bursar-io/bursar/internal/runner"
 	"github.com/bursar-io/bursar/internal/runner/simulated"
 )
 
@@ -306,6 +307,68 @@ func TestSmallerPoolPreemptsNothing(t *testing.T) {
 	h.world.Succeed(h.id("six"))
 	h.turn(0)
 	h.expect(map[string]string{"four": "RUNNING", "six": "SUCCEEDED", "one": "RUNNING"})
+}
+
+func TestLargerPoolIsUsed(t *testing.T) {
+	h := newHouse(t)
+	h.plainQueue(2)
+	h.submit(simulated.Program{}, submission("three", 3))
+	h.expect(map[string]string{"three": "RUNNABLE"})
+	must(t, h.governor.UpdateEnvironment(h.ctx(), governor.EnvironmentChange{Name: "env", Limits: limits(resource.NumInstances, 3)}))
+	h.turn(0)
+	h.expect(map[string]string{"three": "RUNNING"})
+}
+
+// TestOldCheckpointsCount has a choice of victims: one that was resumed from a
+// checkpoint two hours ago, and one that never completed any. What is assumed
+// of the second must not be assumed of the first, restarted or not.
+func TestOldCheckpointsCount(t *testing.T) {
+	h := newHouse(t)
+	h.quotaQueue(4,
+		share("guest", 1, resource.LendAndBorrow, -1, false),
+		share("owner", 3, resource.LendAndBorrow, -1, false))
+	h.submit(simulated.Program{}, submission("safe", 1, in("guest"), priority(9)))
+	h.submit(simulated.Program{}, submission("resumed", 1, in("guest")))
+	h.turnTo(10 * time.Minute)
+	h.world.Checkpoint(h.id("resumed"))
+	h.submit(simulated.Program{Runtime: 10 * time.Minute}, submission("first", 3, in("owner")))
+	h.restart()
+	h.expect(map[string]string{"safe": "RUNNING", "resumed": "RUNNABLE", "first": "RUNNING"})
+	h.turnTo(90 * time.Minute)
+	h.submit(simulated.Program{}, submission("careless", 2, in("guest")))
+	h.turnTo(140 * time.Minute)
+	h.expect(map[string]string{"safe": "RUNNING", "resumed": "RUNNING", "careless": "RUNNING"})
+	h.submit(simulated.Program{}, submission("second", 1, in("owner")))
+	h.expect(map[string]string{"safe": "RUNNING", "resumed": "RUNNING", "careless": "RUNNABLE", "second": "RUNNING"})
+}
+
+func TestRunnersClockIsOff(t *testing.T) {
+	h := newHouse(t)
+	h.plainQueue(2)
+	slow := simulated.Program{Startup: time.Hour}
+	h.submit(slow, submission("ahead", 1))
+	h.submit(slow, submission("behind", 1))
+	h.turn(time.Minute)
+	see := func(name string, event runner.Event, at time.Duration) {
+		h.governor.Observe(runner.Observation{Key: runner.Key{Job: h.id(name), Run: 1}, Event: event, At: start.Add(at), Checkpoint: start.Add(at), Outcome: runner.Succeeded})
+		h.settle()
+	}
+	see("ahead", runner.Running, time.Hour)
+	see("ahead", runner.Checkpointed, time.Hour)
+	see("behind", runner.Running, -time.Hour)
+	h.turn(time.Minute)
+	see("ahead", runner.Ended, time.Second)
+	ahead, behind := h.job("ahead"), h.job("behind")
+	for what, times := range map[string][2]time.Time{
+		"start of ahead":      {ahead.StartedAt, start.Add(time.Minute)},
+		"checkpoint of ahead": {ahead.CheckpointAt, start.Add(time.Minute)},
+		"end of ahead":        {ahead.StoppedAt, start.Add(time.Minute)},
+		"start of behind":     {behind.StartedAt, start},
+	} {
+		if got, want := times[0], times[1]; !got.Equal(want) {
+			t.Errorf("%s: %v, want %v", what, got.Sub(start), want.Sub(start))
+		}
+	}
 }
 
 func TestQueuesOfOneEnvironmentGoByPriority(t *testing.T) {

@@ -84,9 +84,6 @@ func (t *turn) ended(a *activeJob, o runner.Observation, at time.Time) {
 	t.check("requeue job "+a.ID, a.cohort().Requeue(a.id(), a.NotBefore))
 	t.touch(a.lane)
 	t.entered(a)
-	if reason, gone := a.lane.deleted(); gone {
-		t.terminate(a, reason)
-	}
 }
 
 func endOf(o runner.Outcome) job.End {

@@ -17,6 +17,7 @@ import (
 	"github.com/bursar-io/bursar/internal/governor"
 	"github.com/bursar-io/bursar/internal/job"
 	"github.com/bursar-io/bursar/internal/resource"
+	"github.com/bursar-io/bursar/internal/runner"
 	"github.com/bursar-io/bursar/internal/runner/simulated"
 	"github.com/bursar-io/bursar/internal/store"
 )
@@ -89,6 +90,52 @@ func TestRestartEndsNoJob(t *testing.T) {
 	h.expect(map[string]string{"own": "FAILED", "owner": "RUNNABLE", "never": "RUNNABLE", "waits": "RUNNABLE"})
 	if twice := h.world.Twice(); twice != nil {
 		t.Errorf("ran twice at once: %v", twice)
+	}
+}
+
+// deaf is a runner that hears no orders: those of a governor that dies between
+// its commit and its orders.
+type deaf struct{ runner.Runner }
+
+func (deaf) Start(runner.Attempt) {}
+func (deaf) Stop(runner.Key)      {}
+
+func TestOrdersThatWereNeverGiven(t *testing.T) {
+	h := newHouse(t)
+	h.plainQueue(2)
+	h.submit(simulated.Program{}, submission("stop", 1))
+	h.runners = func(report runner.Report) (runner.Runner, error) {
+		r, err := h.world.Attach(report)
+		return deaf{r}, err
+	}
+	h.restart()
+	h.submit(simulated.Program{}, submission("start", 1))
+	must(t, h.governor.Terminate(h.ctx(), h.id("stop"), "enough"))
+	h.turn(time.Minute)
+	h.expect(map[string]string{"start": "SCHEDULED", "stop": "stopping"})
+	h.runners = h.world.Attach
+	h.restart()
+	h.expect(map[string]string{"start": "RUNNING", "stop": "FAILED"})
+}
+
+func TestPreemptedJobThatIsTerminatedKeepsItsPromise(t *testing.T) {
+	h := newHouse(t, grace(time.Minute))
+	h.quotaQueue(2, share("a", 1, resource.LendAndBorrow, -1, false), share("b", 1, resource.Lend, -1, false))
+	stubborn := simulated.Program{Stopping: time.Hour}
+	h.submit(stubborn, submission("own", 1, in("a"), priority(1)))
+	h.submit(stubborn, submission("borrower", 1, in("a")))
+	h.submit(stubborn, submission("owner", 1, in("b")))
+	must(t, h.governor.Terminate(h.ctx(), h.id("borrower"), "enough"))
+	h.turn(time.Second)
+	before := h.everything()
+	h.restart()
+	if after := h.everything(); before != after {
+		t.Errorf("a restart changed the state (-before +after):\n%s", cmp.Diff(before, after))
+	}
+	h.turn(time.Minute)
+	h.expect(map[string]string{"own": "RUNNING", "borrower": "FAILED", "owner": "RUNNING"})
+	if j := h.job("borrower"); j.Reason != "enough" || j.PreemptionCount != 0 {
+		t.Errorf("borrower ended with %q after %d preemptions", j.Reason, j.PreemptionCount)
 	}
 }
 

@@ -65,12 +65,16 @@ func (t *turn) accept(operation, subject string, command any) {
 	t.write(store.Command, operation, subject, command)
 }
 
-// subject is how the journal names a resource.
+// subject is how the journal names a resource, or a job.
 func subject(r resource.Ref) string {
-	if r.Kind == resource.KindShare {
+	switch r.Kind {
+	case resource.KindJob:
+		return r.Name
+	case resource.KindShare:
 		return string(r.Kind) + "/" + r.Queue + "/" + r.Name
+	default:
+		return string(r.Kind) + "/" + r.Name
 	}
-	return string(r.Kind) + "/" + r.Name
 }
 
 func environmentRef(name string) resource.Ref {
@@ -383,7 +387,7 @@ func (t *turn) dispatch(a *activeJob, sentence string) {
 	a.lane.usage.add(a.Demand, 1)
 	a.lane.moved = t.now
 	if !a.CheckpointAt.IsZero() {
-		// The engine forgets a job's checkpoints while it waits.
+		// The engine was not told of it if the job waited at a restart.
 		t.check("recall a checkpoint of job "+a.ID, a.cohort().Checkpointed(a.id(), a.CheckpointAt))
 	}
 	t.entered(a)
