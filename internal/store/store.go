@@ -29,7 +29,7 @@ type EntryKind string
 // The kinds of journal entries.
 const (
 	Command  EntryKind = "command"  // accepted from a client; Name is the operation
-	Decision EntryKind = "decision" // of a pass: Name is grant, preempt or park
+	Decision EntryKind = "decision" // of a pass: Name is grant, preempt or park; of time: timeout or time-limit
 	State    EntryKind = "state"    // a job or resource changed; Name is the new state
 	Seen     EntryKind = "seen"     // reported by a runner; Name is the event
 )
