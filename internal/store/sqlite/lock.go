@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,7 @@ func lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory %q: %w", dir, err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(f); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = fmt.Errorf("%w%s: stop that one, or choose another data directory", store.ErrLocked, owner(f))
 		}
@@ -31,6 +32,23 @@ func lock(dir string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("lock data directory %q: %w", dir, err), f.Close())
 	}
 	return f, nil
+}
+
+// A child that a process was starting when it was killed keeps its files, and so
+// its lock, until it has become another program: an instant, for which a new
+// server waits.
+const (
+	lockPatience = time.Second
+	lockRetry    = 10 * time.Millisecond
+)
+
+func flock(f *os.File) error {
+	for deadline := time.Now().Add(lockPatience); ; <-time.After(lockRetry) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // sign writes who holds the lock into its file, for people and for owner.
