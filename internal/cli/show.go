@@ -34,8 +34,8 @@ func (v *viewer) addTo(command *cobra.Command) *cobra.Command {
 	v.addOutputFlag(command)
 	command.Flags().BoolVarP(&v.watch, "watch", "w", false, "show it again every second, in place")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		if v.output != "table" && v.output != "json" {
-			return fmt.Errorf("--output is %q; it must be table or json", v.output)
+		if err := v.checkOutput(); err != nil {
+			return err
 		}
 		s, err := v.connect()
 		if err != nil {
@@ -69,9 +69,7 @@ func (v *viewer) show(ctx context.Context, s server, args []string) error {
 
 func (v *viewer) put(screen *terminal.Screen, shown view) error {
 	if v.output == "json" {
-		encoder := json.NewEncoder(v.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(shown.data)
+		return v.writeJSON(shown.data)
 	}
 	lines := screen.Cut(shown.lines)
 	if v.prose {
@@ -81,4 +79,17 @@ func (v *viewer) put(screen *terminal.Screen, shown view) error {
 		return screen.Draw(lines)
 	}
 	return screen.Print(lines...)
+}
+
+func (c *commands) checkOutput() error {
+	if c.output != "table" && c.output != "json" {
+		return fmt.Errorf("--output is %q; it must be table or json", c.output)
+	}
+	return nil
+}
+
+func (c *commands) writeJSON(data any) error {
+	encoder := json.NewEncoder(c.Out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(data)
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -100,7 +101,7 @@ func ParseCohort(file string, text []byte) (Cohort, error) {
 		return Cohort{}, r.err
 	}
 	name, cohort := "", root
-	if isWrapped(root) {
+	if r.value(root, "cohort") != nil {
 		r.mapping(root, "the file", fields{
 			"name":   func(n *yaml.Node) { name = r.text(n, "name") },
 			"cohort": func(n *yaml.Node) { cohort = n },
@@ -119,18 +120,6 @@ func ParseCohort(file string, text []byte) (Cohort, error) {
 	return c, nil
 }
 
-func isWrapped(root *yaml.Node) bool {
-	if root.Kind != yaml.MappingNode {
-		return false
-	}
-	for i := 0; i < len(root.Content); i += 2 {
-		if root.Content[i].Value == "cohort" {
-			return true
-		}
-	}
-	return false
-}
-
 // units are those that a cohort knows: of its capacity and of its shares'
 // quotas, which may be for what the pool does not have yet (section 4).
 type units map[quota.Unit]bool
@@ -138,16 +127,8 @@ type units map[quota.Unit]bool
 // check fails for a unit that the cohort does not know.
 func (u units) check(r *reader, unit *yaml.Node) {
 	if !u[quota.Unit(unit.Value)] {
-		r.fail(unit, "unit %s is in neither the capacity nor a quota; known are %s", unit.Value, inOrder(u.byName()))
+		r.fail(unit, "unit %s is in neither the capacity nor a quota; known are %s", unit.Value, strings.Join(unitsInOrder(u), ", "))
 	}
-}
-
-func (u units) byName() map[string]bool {
-	names := make(map[string]bool, len(u))
-	for unit := range u {
-		names[string(unit)] = true
-	}
-	return names
 }
 
 // cohort reads a cohort, and returns the units that it knows.
@@ -160,7 +141,7 @@ func (r *reader) cohort(n *yaml.Node) (Cohort, units) {
 	p := &c.Policy
 	r.mapping(n, "the cohort", fields{
 		"name":                      func(n *yaml.Node) { c.Name = r.text(n, "name") },
-		"capacity":                  func(n *yaml.Node) { c.Capacity = r.amounts(n, "capacity", define) },
+		"capacity":                  func(n *yaml.Node) { c.Capacity = r.amounts(n, "capacity", 0, define) },
 		"idleAssignment":            func(n *yaml.Node) { p.IdleAssignment = oneOf(r, n, "idleAssignment", idleAssignments) },
 		"queueing":                  func(n *yaml.Node) { p.Queueing = oneOf(r, n, "queueing", queueings) },
 		"priorityScope":             func(n *yaml.Node) { p.PriorityScope = oneOf(r, n, "priorityScope", priorityScopes) },
@@ -197,23 +178,18 @@ func (r *reader) checkpointInterval(n *yaml.Node) time.Duration {
 	return d
 }
 
-// shareNamed is what errors call the share that a node describes, and fails
-// if another one has its name.
+// shareNamed is what errors call the share that a node describes. It fails if
+// another one has its name.
 func (r *reader) shareNamed(n *yaml.Node, lines map[string]int) string {
-	what := "a share"
-	n = r.target(n)
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		value := r.target(n.Content[i+1])
-		if n.Content[i].Value != "name" || value.Kind != yaml.ScalarNode {
-			continue
-		}
-		what = "share " + value.Value
-		if line, twice := lines[value.Value]; twice {
-			r.fail(value, "%s is there twice, first in line %d; names must differ", what, line)
-		}
-		lines[value.Value] = value.Line
+	name := r.value(n, "name")
+	if name == nil || name.Kind != yaml.ScalarNode {
+		return "a share"
 	}
-	return what
+	if line, twice := lines[name.Value]; twice {
+		r.fail(name, "share %s is there twice, first in line %d; names must differ", name.Value, line)
+	}
+	lines[name.Value] = name.Line
+	return "share " + name.Value
 }
 
 // shareFields reads the keys of a share into s.
@@ -221,11 +197,11 @@ func (r *reader) shareFields(s *Share, what string, define, limit func(unit *yam
 	of := func(key string) string { return key + " of " + what }
 	return fields{
 		"name":              func(n *yaml.Node) { s.Name = r.text(n, of("name")) },
-		"quota":             func(n *yaml.Node) { s.Nominal = r.amounts(n, of("quota"), define) },
+		"quota":             func(n *yaml.Node) { s.Nominal = r.amounts(n, of("quota"), 0, define) },
 		"sharing":           func(n *yaml.Node) { s.Sharing = oneOf(r, n, of("sharing"), sharings) },
 		"borrowLimit":       func(n *yaml.Node) { s.BorrowPercent = r.integer(n, of("borrowLimit"), quota.Unlimited, math.MaxInt32) },
-		"borrowLimits":      func(n *yaml.Node) { s.BorrowLimits = r.amounts(n, of("borrowLimits"), limit) },
-		"lendLimits":        func(n *yaml.Node) { s.LendLimits = r.amounts(n, of("lendLimits"), limit) },
+		"borrowLimits":      func(n *yaml.Node) { s.BorrowLimits = r.amounts(n, of("borrowLimits"), 0, limit) },
+		"lendLimits":        func(n *yaml.Node) { s.LendLimits = r.amounts(n, of("lendLimits"), 0, limit) },
 		"inSharePreemption": func(n *yaml.Node) { s.InSharePreemption = r.boolean(n, of("inSharePreemption")) },
 		"weight":            func(n *yaml.Node) { s.Weight = r.integer(n, of("weight"), 0, maxWeight) },
 		"disabled":          func(n *yaml.Node) { s.Disabled = r.boolean(n, of("disabled")) },
@@ -254,6 +230,6 @@ func (r *reader) gangRequeue(n *yaml.Node, q *GangRequeue) {
 		"jitter":      func(n *yaml.Node) { q.Jitter = r.duration(n, "jitter of requeue") },
 	})
 	if q.BackoffMax < q.BackoffBase {
-		r.fail(n, "backoffMax of requeue is %s, less than its backoffBase of %s", spell(q.BackoffMax), spell(q.BackoffBase))
+		r.fail(n, "backoffMax of requeue is %s, less than its backoffBase of %s", Spell(q.BackoffMax), Spell(q.BackoffBase))
 	}
 }

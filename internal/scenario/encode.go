@@ -3,7 +3,6 @@ package scenario
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,14 +106,23 @@ func textNode(text string) *yaml.Node {
 
 func integerNode(n int64) *yaml.Node { return valueNode(strconv.FormatInt(n, 10)) }
 
-func durationNode(d time.Duration) *yaml.Node { return valueNode(spell(d)) }
+func durationNode(d time.Duration) *yaml.Node { return valueNode(Spell(d)) }
 
 func amountsNode(amounts quota.Amounts) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
-	for _, unit := range slices.Sorted(maps.Keys(amounts)) {
-		m.Content = append(m.Content, textNode(string(unit)), integerNode(amounts[unit]))
+	for _, unit := range unitsInOrder(amounts) {
+		m.Content = append(m.Content, textNode(unit), integerNode(amounts[quota.Unit(unit)]))
 	}
 	return m
+}
+
+func unitsInOrder[V any](of map[quota.Unit]V) []string {
+	units := make([]string, 0, len(of))
+	for unit := range of {
+		units = append(units, string(unit))
+	}
+	slices.Sort(units)
+	return units
 }
 
 // wordNode is the word that stands for a value.
@@ -127,8 +135,8 @@ func wordNode[T comparable](words map[string]T, value T) *yaml.Node {
 	return valueNode("")
 }
 
-// spell writes a duration without units that are 0, as 1h5m.
-func spell(d time.Duration) string {
+// Spell writes a duration as files do, without units that are 0, as 1h5m.
+func Spell(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

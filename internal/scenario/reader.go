@@ -149,6 +149,17 @@ func (r *reader) list(n *yaml.Node, what string, read func(element *yaml.Node)) 
 	}
 }
 
+// value returns the value of a key, if the node is a mapping that has it.
+func (r *reader) value(n *yaml.Node, key string) *yaml.Node {
+	n = r.target(n)
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if r.target(n.Content[i]).Value == key {
+			return r.target(n.Content[i+1])
+		}
+	}
+	return nil
+}
+
 // target is what a node stands for: itself, or what an alias points to.
 func (r *reader) target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
@@ -215,14 +226,14 @@ func (r *reader) duration(n *yaml.Node, what string) time.Duration {
 	case d < 0:
 		r.fail(n, "%s is %s; it must not be negative", what, n.Value)
 	case d > maxDuration:
-		r.fail(n, "%s is %s; it must be %s or less", what, n.Value, spell(maxDuration))
+		r.fail(n, "%s is %s; it must be %s or less", what, n.Value, Spell(maxDuration))
 	}
 	return d
 }
 
-// amounts reads an amount for each of some units, and calls mention for the
-// key of each. It returns nil where there are none.
-func (r *reader) amounts(n *yaml.Node, what string, mention func(unit *yaml.Node)) quota.Amounts {
+// amounts reads an amount, of at least least, for each of some units, and calls
+// mention for the key of each. It returns nil where there are none.
+func (r *reader) amounts(n *yaml.Node, what string, least int64, mention func(unit *yaml.Node)) quota.Amounts {
 	var amounts quota.Amounts
 	r.entries(n, what, func(key, value *yaml.Node) {
 		if key.Value == "" {
@@ -231,7 +242,7 @@ func (r *reader) amounts(n *yaml.Node, what string, mention func(unit *yaml.Node
 		if amounts == nil {
 			amounts = quota.Amounts{}
 		}
-		amounts[quota.Unit(key.Value)] = r.integer(value, what+" of "+key.Value, 0, maxAmount)
+		amounts[quota.Unit(key.Value)] = r.integer(value, key.Value+" in "+what, least, maxAmount)
 		mention(key)
 	})
 	return amounts

@@ -11,7 +11,7 @@ import (
 // decide carries out a decision of the engine, as the governor does.
 func (w *World) decide(d quota.Decision) {
 	if d.Job < 1 || int(d.Job) > len(w.members) {
-		w.broken = fmt.Errorf("%s job %d at %s: %w", d.Kind, d.Job, spell(w.now), quota.ErrNoJob)
+		w.broken = fmt.Errorf("%s job %d at %s: %w", d.Kind, d.Job, Spell(w.now), quota.ErrNoJob)
 		return
 	}
 	m := w.members[d.Job-1]
@@ -29,10 +29,6 @@ func (w *World) decide(d quota.Decision) {
 func (w *World) dispatch(m *member, d quota.Decision) {
 	now := instant(w.now)
 	m.Dispatch(now, "", "")
-	if !m.CheckpointAt.IsZero() {
-		// The engine forgets a job's checkpoints while it waits.
-		w.check("recall a checkpoint of", m, w.cohort.Checkpointed(m.id(), m.CheckpointAt))
-	}
 	m.MarkStarting(now)
 	m.MarkRunning(now)
 	m.borrowed = d.Borrowed
@@ -140,7 +136,7 @@ func (w *World) checkpoint(m *member) {
 	if m.every == 0 || m.Stopping() || w.now-m.since < m.every {
 		return
 	}
-	kept := (w.now - m.since) / m.every * m.every
+	kept := (w.now - m.since).Truncate(m.every)
 	m.saved += kept
 	m.since += kept
 	if at := instant(m.since); m.MarkCheckpoint(at) {

@@ -124,7 +124,7 @@ func instant(at time.Duration) time.Time { return time.Unix(epoch, int64(at)).UT
 // check breaks the world if err is not nil.
 func (w *World) check(doing string, m *member, err error) {
 	if err != nil && w.broken == nil {
-		w.broken = fmt.Errorf("%s job %s at %s: %w", doing, m.Name, spell(w.now), err)
+		w.broken = fmt.Errorf("%s job %s at %s: %w", doing, m.Name, Spell(w.now), err)
 	}
 }
 
@@ -152,7 +152,7 @@ func (w *World) Next() (at time.Duration, ok bool) {
 // same instant. It returns ErrPast, or why the world is broken.
 func (w *World) Advance(to time.Duration) error {
 	if to < w.now {
-		return fmt.Errorf("advance to %s at %s: %w", spell(to), spell(w.now), ErrPast)
+		return fmt.Errorf("advance to %s at %s: %w", Spell(to), Spell(w.now), ErrPast)
 	}
 	for w.now < to && w.broken == nil {
 		if err := w.Settle(); err != nil {

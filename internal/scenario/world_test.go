@@ -25,14 +25,14 @@ shares:
 type diary struct{ lines []string }
 
 func (d *diary) note(e Event) {
-	line := fmt.Sprintf("%s %s %s", spell(e.At), e.Kind, e.Job)
+	line := fmt.Sprintf("%s %s %s", Spell(e.At), e.Kind, e.Job)
 	switch e.Kind {
 	case Granted:
 		line += fmt.Sprintf(" %s [%s]", e.Ground, e.Borrowed)
 	case Preempted:
 		line += fmt.Sprintf(" %s for %s", e.Ground, e.For)
 	case Released:
-		line += fmt.Sprintf(" preempted=%t lost=%s", e.Preempted, spell(e.Lost))
+		line += fmt.Sprintf(" preempted=%t lost=%s", e.Preempted, Spell(e.Lost))
 	case Failed:
 		line += " " + e.Reason
 	default:
@@ -66,16 +66,16 @@ func TestWorldTellsAJobsStory(t *testing.T) {
 	tests := []struct {
 		name   string
 		policy string
-		live   func(t *testing.T, w *World)
+		live   func(w *World, must func(...error))
 		want   []string
 	}{
 		{
 			name: "a job borrows, is preempted, resumes from its checkpoint and finishes",
-			live: func(t *testing.T, w *World) {
+			live: func(w *World, must func(...error)) {
 				guest := one("guest", "a", 30*time.Minute)
 				guest.CheckpointEvery = 10 * time.Minute
-				must(t, w.Submit(one("own", "a", Endless)), w.Submit(guest), w.Advance(25*time.Minute))
-				must(t, w.Submit(one("owner", "b", 5*time.Minute)), w.Finish())
+				must(w.Submit(one("own", "a", Endless)), w.Submit(guest), w.Advance(25*time.Minute))
+				must(w.Submit(one("owner", "b", 5*time.Minute)), w.Finish())
 			},
 			want: []string{
 				"0s submit own", "0s submit guest",
@@ -92,11 +92,11 @@ func TestWorldTellsAJobsStory(t *testing.T) {
 		{
 			name:   "a victim holds its capacity until its grace period is over, and keeps nothing of it",
 			policy: "gracePeriod: 2m" + twoTeams,
-			live: func(t *testing.T, w *World) {
+			live: func(w *World, must func(...error)) {
 				guest := one("guest", "a", time.Hour)
 				guest.CheckpointEvery, guest.PreemptionRetries = time.Minute, &retries
-				must(t, w.Submit(one("own", "a", Endless)), w.Submit(guest), w.Advance(90*time.Second))
-				must(t, w.Submit(one("owner", "b", time.Hour)), w.Advance(4*time.Minute), w.Settle())
+				must(w.Submit(one("own", "a", Endless)), w.Submit(guest), w.Advance(90*time.Second))
+				must(w.Submit(one("owner", "b", time.Hour)), w.Advance(4*time.Minute), w.Settle())
 			},
 			want: []string{
 				"0s submit own", "0s submit guest",
@@ -109,10 +109,10 @@ func TestWorldTellsAJobsStory(t *testing.T) {
 		},
 		{
 			name: "what runs for longer than declared fails, and is retried while attempts are left",
-			live: func(t *testing.T, w *World) {
+			live: func(w *World, must func(...error)) {
 				long := one("long", "a", time.Hour)
 				long.MaxRuntime, long.Attempts, long.CheckpointEvery = 25*time.Minute, 2, 20*time.Minute
-				must(t, w.Submit(long), w.Finish())
+				must(w.Submit(long), w.Finish())
 			},
 			want: []string{
 				"0s submit long", "0s grant long entitled []",
@@ -122,10 +122,10 @@ func TestWorldTellsAJobsStory(t *testing.T) {
 		},
 		{
 			name: "a runtime of exactly what is declared is enough",
-			live: func(t *testing.T, w *World) {
+			live: func(w *World, must func(...error)) {
 				exact := one("exact", "a", time.Hour)
 				exact.MaxRuntime = time.Hour
-				must(t, w.Submit(exact), w.Finish())
+				must(w.Submit(exact), w.Finish())
 			},
 			want: []string{
 				"0s submit exact", "0s grant exact entitled []",
@@ -135,13 +135,13 @@ func TestWorldTellsAJobsStory(t *testing.T) {
 		{
 			name:   "a preempted job that is terminated does not come back",
 			policy: "gracePeriod: 1m" + twoTeams,
-			live: func(t *testing.T, w *World) {
+			live: func(w *World, must func(...error)) {
 				low, high := one("low", "b", Endless), one("high", "b", Endless)
 				high.Priority = 1
-				must(t, w.Submit(one("own", "a", Endless)), w.Submit(low), w.Advance(time.Second))
-				must(t, w.Submit(high), w.Advance(2*time.Second))
-				must(t, w.Terminate("low", "not needed"), w.Terminate("own", "done"), w.Finish())
-				must(t, w.Terminate("low", "again"))
+				must(w.Submit(one("own", "a", Endless)), w.Submit(low), w.Advance(time.Second))
+				must(w.Submit(high), w.Advance(2*time.Second))
+				must(w.Terminate("low", "not needed"), w.Terminate("own", "done"), w.Finish())
+				must(w.Terminate("low", "again"))
 			},
 			want: []string{
 				"0s submit own", "0s submit low", "0s grant own entitled []", "0s grant low entitled []",
@@ -157,9 +157,9 @@ capacity: {gpu: 1}
 shares:
 - {name: a, quota: {gpu: 1}}
 - {name: b, quota: {gpu: 0}, disabled: true}`,
-			live: func(t *testing.T, w *World) {
-				must(t, w.Submit(one("runs", "a", Endless)), w.Submit(one("waits", "a", Endless)), w.Submit(one("late", "b", Endless)))
-				must(t, w.Settle(), w.Terminate("waits", "not needed"), w.Succeed("runs"), w.Finish())
+			live: func(w *World, must func(...error)) {
+				must(w.Submit(one("runs", "a", Endless)), w.Submit(one("waits", "a", Endless)), w.Submit(one("late", "b", Endless)))
+				must(w.Settle(), w.Terminate("waits", "not needed"), w.Succeed("runs"), w.Finish())
 			},
 			want: []string{
 				"0s submit runs", "0s submit waits", "0s submit late",
@@ -177,7 +177,7 @@ shares:
 				policy = twoTeams
 			}
 			w, d := newWorld(t, policy)
-			test.live(t, w)
+			test.live(w, func(errs ...error) { must(t, errs...) })
 			if !slices.Equal(d.lines, test.want) {
 				t.Errorf("happened:\n%s\nwant:\n%s", strings.Join(d.lines, "\n"), strings.Join(test.want, "\n"))
 			}
