@@ -45,9 +45,12 @@ type Cohort struct {
 	claiming []*share // with nominated jobs
 	parking  []*share // of whose jobs some may have become, or ceased to be, parked
 
+	fair      []*share // identifiers of fair-share job queues
+	nowMillis int64    // of the pass
+
 	exposed  bool  // a share uses more beyond its nominal: there may be new victims
 	eased    []int // units in which more is to be had than when jobs were blocked
-	maturing int64 // when the first job comes of age that was too young to be a victim; 0: never
+	maturing int64 // when time alone may change an outcome: a job is old enough to be preempted, or use is forgotten; 0: never
 }
 
 // share is a Share as the cohort keeps it.
@@ -66,6 +69,8 @@ type share struct {
 	stage   stage
 	at      int      // in the stage's heap or slice
 	full    fraction // usage relative to nominal, in stageEntitled
+	burden  burden   // weighted recent use of a fair share, in stageEntitled
+	record  *record  // of a fair share; nil: it is none
 	worth   worth    // after its front's grant, in stageBorrow
 	settled bool     // its first job was looked at since all lines were opened
 	behind  *entry   // its first blocked job, behind which others may only backfill
@@ -148,10 +153,30 @@ func (c *Cohort) SetShare(def Share) {
 		c.list = append(c.list, s)
 	}
 	s.def = def
+	c.keepRecord(s)
 	for i := range c.pools {
 		c.declare(s, i)
 	}
 	c.touchAll()
+}
+
+// keepRecord gives a fair share a record of what it uses, and takes it from
+// any other.
+func (c *Cohort) keepRecord(s *share) {
+	f := s.def.Fair
+	if f == nil {
+		s.record = nil
+		c.fair = slices.DeleteFunc(c.fair, func(o *share) bool { return o == s })
+		return
+	}
+	kept := *f
+	s.def.Fair = &kept
+	if s.record == nil {
+		c.fair = append(c.fair, s)
+	}
+	if fresh := newRecord(f.Window); s.record == nil || s.record.width != fresh.width {
+		s.record = fresh
+	}
 }
 
 // RemoveShare removes a share. It returns ErrNoShare, or ErrHolds while the
@@ -171,7 +196,7 @@ func (c *Cohort) RemoveShare(name string) error {
 	}
 	c.unstage(s)
 	gone := func(other *share) bool { return other == s }
-	for _, list := range []*[]*share{&c.list, &c.dirty, &c.hopeful, &c.claiming, &c.parking} {
+	for _, list := range []*[]*share{&c.list, &c.fair, &c.dirty, &c.hopeful, &c.claiming, &c.parking} {
 		*list = slices.DeleteFunc(*list, gone)
 	}
 	delete(c.shares, name)

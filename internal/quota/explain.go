@@ -87,6 +87,9 @@ func (c *Cohort) whyNominated(s *share, e *entry) Reason {
 // whyBlocked names the first unit that is in the way: the share's own limits
 // before the pool's.
 func (c *Cohort) whyBlocked(s *share, d *shape) Reason {
+	if n, lacks := c.reserved(s, d); lacks > 0 {
+		return Reason{Code: Reserved, Unit: c.pools[n.unit].unit, Lacks: lacks}
+	}
 	entitled := s.within(d, (*holdings).ownLimit)
 	borrows := s.def.Sharing == LendAndBorrow
 	for _, n := range d.needs {

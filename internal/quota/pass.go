@@ -41,6 +41,7 @@ const (
 func (c *Cohort) Pass(now time.Time) []Decision {
 	at := now.UnixNano()
 	c.wakeUp(at)
+	c.settleRecords(now.UnixMilli())
 	if c.policy.Paused {
 		return nil
 	}
@@ -205,7 +206,7 @@ func (c *Cohort) mayTake(s *share, front *entry, step stage) bool {
 	case stageOwed:
 		return s.isOwed() && s.within(d, (*holdings).ownLimit)
 	case stageEntitled:
-		s.full = s.fullness()
+		s.full, s.burden = s.fullness(), c.due(s)
 		return s.within(d, (*holdings).ownLimit)
 	case stageBorrow:
 		if !mayBorrow || s.within(d, (*holdings).ownLimit) || !s.within(d, (*holdings).borrowLimit) {
@@ -275,11 +276,15 @@ func (c *Cohort) neverFits(s *share, d *shape) Reason {
 	return Reason{}
 }
 
-// emptier is the order of step 1: rank, then least usage relative to nominal,
-// then the age of the front.
+// emptier is the order of step 1: rank, then in fair-share queues least recent
+// use for the weight, then least usage relative to nominal, then the age of the
+// front.
 func (s *share) emptier(o *share) bool {
 	if s.def.Rank != o.def.Rank {
 		return s.def.Rank > o.def.Rank
+	}
+	if s.burden != o.burden {
+		return s.burden.less(o.burden)
 	}
 	if s.full.less(o.full) || o.full.less(s.full) {
 		return s.full.less(o.full)
@@ -483,6 +488,9 @@ func (p *pass) grant(s *share, front *entry, ground Ground) {
 	s.leave(front)
 	delete(s.told, front)
 	p.hold(front, p.now)
+	if s.record != nil {
+		s.record.rate = s.inUse()
+	}
 	p.decisions = append(p.decisions, Decision{
 		Kind: Grant, Job: front.id, Share: s.def.Name, Ground: ground,
 		Borrowed: p.borrowed(s, front.line.shape),

@@ -60,6 +60,10 @@ type Share struct {
 	InSharePreemption bool
 	// Weight is the share's part in FairShare idle assignment.
 	Weight int64
+
+	// Fair makes the share an identifier of a fair-share job queue; nil: it
+	// is none.
+	Fair *Fair
 }
 
 // IdleAssignment says which borrower gets idle capacity first.

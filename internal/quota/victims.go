@@ -68,6 +68,10 @@ func (v victim) cheaper(w victim) bool {
 // reclaims what others borrow.
 func (p *pass) planEntitled(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	d := front.line.shape
+	if _, lacks := p.reserved(s, d); lacks > 0 {
+		p.lookAgainAt((s.record.latest + 1) * s.record.width * int64(time.Millisecond))
+		return plan{}, false, true
+	}
 	short := p.short(s, d)
 	if len(short) == 0 {
 		return plan{ground: Entitled}, true, false
@@ -273,10 +277,15 @@ func (f *field) isYoung(e *entry) bool {
 		return false
 	}
 	f.passedYoung = true
-	if f.p.maturing == 0 || ofAge < f.p.maturing {
-		f.p.maturing = ofAge
-	}
+	f.p.lookAgainAt(ofAge)
 	return true
+}
+
+// lookAgainAt notes that by then time alone may have changed the outcome.
+func (c *Cohort) lookAgainAt(at int64) {
+	if c.maturing == 0 || at < c.maturing {
+		c.maturing = at
+	}
 }
 
 // size is how many jobs the choice is made from, those included that hold none
