@@ -173,8 +173,8 @@ func (b ballot) givenUpBy(s *share, members []int, need int64) (_ []bundle, ok b
 // leastMixed is leastReclaimed for a job that may also have jobs of its own
 // share stop. If outbid, others are taken from borrowers and the job will
 // borrow; otherwise it is entitled to what it takes from others, or borrows
-// without taking from any. ok: there is such a set.
-func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid bool) (chosen []victim, ground Ground, ok, exact bool) {
+// without taking from any. No victims: there is no such set.
+func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid bool) (chosen []victim, exact bool) {
 	b := newBallot(all, unit)
 	pool, h, want := &p.pools[unit], &s.units[unit], d.of(unit)
 	overNominal := h.projected() + want - h.nominal
@@ -191,16 +191,16 @@ func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid boo
 	for _, level := range levels(all) {
 		others, exact := b.reclaims(max(0, lacks(0)), func(v victim) bool { return v.compareLevel(level) <= 0 })
 		if !exact {
-			return nil, "", false, false
+			return nil, false
 		}
 		own, exact := b.stops(func(v victim) bool { return v.own && v.compareLevel(level) <= 0 })
 		if !exact {
-			return nil, "", false, false
+			return nil, false
 		}
 		var best bundle
-		consider := func(x bundle, g Ground) {
-			if ground == "" || x.compare(best) < 0 {
-				best, ground = x, g
+		consider := func(x bundle) {
+			if best.size == 0 || x.compare(best) < 0 {
+				best = x
 			}
 		}
 		for _, o := range own {
@@ -208,17 +208,17 @@ func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid boo
 			// Where nothing is borrowed, what is physically free will do (I3).
 			free := !borrowed && want <= pool.free(&pool.projected)+o.gain
 			if !outbid && o.gain >= overNominal && (enough || free) {
-				consider(o.with(taken), Entitled)
+				consider(o.with(taken))
 			}
 			if enough && mayBorrow && o.gain >= overLimit && (outbid || taken.size == 0) {
-				consider(o.with(taken), Borrow)
+				consider(o.with(taken))
 			}
 		}
-		if ground != "" {
-			return b.elected(best), ground, true, true
+		if best.size > 0 {
+			return b.elected(best), true
 		}
 	}
-	return nil, "", false, true
+	return nil, true
 }
 
 // cheapestWith returns the cheapest of worthwhile bundles that gains enough.

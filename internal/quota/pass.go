@@ -64,12 +64,11 @@ type pass struct {
 // plan is how a job could start: on which ground, and after which jobs stop.
 type plan struct {
 	ground Ground
-	// physical: the quotas sum to more than the pool and nothing borrowed is
-	// left, so what is physically free may be taken (I3).
-	physical bool
-	short    []int // with physical: the units in which it is taken
-	victims  []victim
-	field    *field // what the victims were chosen from
+	// physically are the units that are taken because they are free and nothing
+	// borrowed is left, though the quotas sum to more than the pool (I3).
+	physically []int
+	victims    []victim
+	field      *field // what the victims were chosen from
 }
 
 // nomination is a job whose claim stands until stopping jobs are gone.
@@ -372,11 +371,9 @@ func (p *pass) try(s *share) {
 // planOwed lets an entitled share claim, before all others, what is on its way
 // back for it, if that is enough for its first job.
 func (p *pass) planOwed(s *share, front *entry) (plan, bool) {
+	t := newTrial(p.Cohort)
 	d := front.line.shape
-	short := p.short(s, d)
-	physical := len(short) > 0
-	return plan{ground: Entitled, physical: physical, short: short},
-		!physical || newTrial(p.Cohort).physical(s, d, short)
+	return plan{ground: Entitled, physically: t.unlendable(s, d)}, t.entitled(s, d)
 }
 
 // carryOut preempts the plan's victims, or grants the front its demand if that
@@ -445,7 +442,7 @@ func (p *pass) covered(s *share, d *shape, plan plan) bool {
 }
 
 // takes reports whether the plan takes what is physically free of the unit.
-func (pl plan) takes(unit int) bool { return pl.physical && slices.Contains(pl.short, unit) }
+func (pl plan) takes(unit int) bool { return slices.Contains(pl.physically, unit) }
 
 // uncovered is how much of a need is not there now; not positive: none.
 func (p *pass) uncovered(s *share, n need, plan plan) int64 {

@@ -79,9 +79,9 @@ func (p *pass) planEntitled(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	f := p.field(s, short, short)
 	f.reclaims = true
 	if chosen, ok := p.reclaim(f, s, d); ok {
-		return f.entitle(s, d, chosen), true, false
+		return f.settle(s, d, chosen), true, false
 	}
-	return f.physically(s, d)
+	return f.clearOut(s, d)
 }
 
 func (p *pass) reclaim(f *field, s *share, d *shape) ([]victim, bool) {
@@ -105,49 +105,52 @@ func (p *pass) planInShare(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	if !f.hasOwn() {
 		return plan{}, false, f.passedYoung || len(f.others) > 0 && s.within(d, (*holdings).ownLimit)
 	}
-	switch chosen, ground, ok := p.outrank(f, s, d); {
-	case ok && ground == Entitled:
-		return f.entitle(s, d, chosen), true, false
-	case ok:
-		return plan{ground: Borrow, victims: chosen, field: f}, true, false
+	if chosen, ok := p.outrank(f, s, d); ok {
+		return f.settle(s, d, chosen), true, false
 	}
-	return f.physically(s, d)
+	return f.clearOut(s, d)
 }
 
-func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, Ground, bool) {
+func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, bool) {
 	if few, ok := f.few(); ok && len(f.scarce) == 1 {
-		if chosen, ground, ok, exact := p.leastMixed(s, d, f.scarce[0], few, false); exact {
-			return chosen, ground, ok
+		if chosen, exact := p.leastMixed(s, d, f.scarce[0], few, false); exact {
+			return chosen, len(chosen) > 0
 		}
 	}
 	chosen, ok := f.greedy(func(t *trial) bool {
 		return t.within(s, d, (*holdings).ownLimit) && (t.room(s, d) || len(f.others) == 0 && t.free(d))
 	}, false)
-	if s.def.Sharing != LendAndBorrow {
-		return chosen, Entitled, ok
-	}
 	alone := *f
 	alone.others = nil
-	borrowing, fits := alone.greedy(func(t *trial) bool {
-		return t.within(s, d, (*holdings).borrowLimit) && t.room(s, d)
-	}, false)
+	borrowing, fits := alone.greedy(func(t *trial) bool { return t.borrows(s, d) }, false)
 	if fits && (!ok || compareSets(borrowing, chosen) < 0) {
-		return borrowing, Borrow, true
+		return borrowing, true
 	}
-	return chosen, Entitled, ok
+	return chosen, ok
 }
 
-// entitle is the plan of an entitled job, without those victims who turn out
-// not to be needed because nothing borrowed is left (I3's exception).
-func (f *field) entitle(s *share, d *shape, chosen []victim) plan {
+// settle is the plan with those victims, but for who turns out not to be needed.
+func (f *field) settle(s *share, d *shape, chosen []victim) plan {
 	t := newTrial(f.p.Cohort)
 	for _, v := range chosen {
 		t.stop(v, +1)
 	}
-	chosen = t.spare(chosen, func(t *trial) bool {
-		return t.within(s, d, (*holdings).ownLimit) && (t.room(s, d) || t.physical(s, d, f.short))
-	})
-	return plan{ground: Entitled, physical: !t.room(s, d), short: f.short, victims: chosen, field: f}
+	chosen = t.spare(chosen, func(t *trial) bool { return t.entitled(s, d) || t.reclaimed == 0 && t.borrows(s, d) })
+	if !t.entitled(s, d) {
+		return plan{ground: Borrow, victims: chosen, field: f}
+	}
+	return plan{ground: Entitled, physically: t.unlendable(s, d), victims: chosen, field: f}
+}
+
+// clearOut is for where no victims make room by the rules of lending, because
+// the quotas sum to more than the pool: all that is borrowed of what is short
+// may go, and the job take what is then physically free (I3's exception).
+func (f *field) clearOut(s *share, d *shape) (_ plan, ok, hopeful bool) {
+	chosen, ok := f.greedy(func(t *trial) bool { return t.entitled(s, d) }, true)
+	if !ok {
+		return plan{}, false, f.passedYoung || f.size() > 0
+	}
+	return f.settle(s, d, chosen), true, false
 }
 
 // planOutbid is steps 4 and 5: a job that would borrow may have jobs stop that
@@ -163,29 +166,17 @@ func (p *pass) planOutbid(s *share, front *entry, rebalance bool) (_ plan, ok, h
 		f.own, f.below = s, front.priority
 	}
 	fits := func(t *trial) bool {
-		return t.within(s, d, (*holdings).borrowLimit) && t.room(s, d) && (!rebalance || t.balanced(s, d))
+		return t.borrows(s, d) && (!rebalance || t.balanced(s, d))
 	}
 	if !rebalance && len(f.scarce) == 1 {
 		if few, ok := f.few(); ok {
-			if chosen, _, ok, exact := p.leastMixed(s, d, f.scarce[0], few, true); exact {
-				return plan{ground: Borrow, victims: chosen, field: f}, ok, len(f.others) > 0 || f.hasOwn()
+			if chosen, exact := p.leastMixed(s, d, f.scarce[0], few, true); exact {
+				return plan{ground: Borrow, victims: chosen, field: f}, len(chosen) > 0, len(f.others) > 0 || f.hasOwn()
 			}
 		}
 	}
 	chosen, ok := f.greedy(fits, false)
 	return plan{ground: Borrow, victims: chosen, field: f}, ok, len(f.others) > 0 || f.hasOwn()
-}
-
-// physically is I3's exception: once nothing borrowed is left, an entitled
-// job may take what is physically free.
-func (f *field) physically(s *share, d *shape) (_ plan, ok, hopeful bool) {
-	chosen, ok := f.greedy(func(t *trial) bool {
-		return t.within(s, d, (*holdings).ownLimit) && t.physical(s, d, f.short)
-	}, true)
-	if !ok {
-		return plan{}, false, f.passedYoung || f.size() > 0
-	}
-	return plan{ground: Entitled, physical: true, short: f.short, victims: chosen, field: f}, true, false
 }
 
 // lacksIn is by how much the projected pool falls short of a need of the share.
@@ -541,6 +532,7 @@ type trial struct {
 	c          *Cohort
 	stopped    map[*share][]int64 // per unit
 	rebalanced map[*share]int     // how many of a share's jobs stop to rebalance
+	reclaimed  int                // how many jobs stop because they are reclaimed
 	freed      []int64            // Σ stopped, per unit
 	gained     []int64            // by how much Σ B would be less, per unit
 }
@@ -565,7 +557,10 @@ func (t *trial) ended(s *share, unit int) int64 {
 
 // stop lets a victim stop (sign 1), or takes that back (sign −1).
 func (t *trial) stop(v victim, sign int64) {
-	if v.ground == Rebalance {
+	switch v.ground {
+	case Reclaim:
+		t.reclaimed += int(sign)
+	case Rebalance:
 		t.rebalanced[v.job.share()] += int(sign)
 	}
 	t.end(v.job.share(), v.job.line.shape, sign)
@@ -635,21 +630,38 @@ func (t *trial) balanced(s *share, d *shape) bool {
 	return true
 }
 
-// room reports whether the pool would no longer fall short of the demand.
+// room reports whether lending would allow the demand.
 func (t *trial) room(s *share, d *shape) bool {
-	for _, n := range d.needs {
-		b, h := &t.c.pools[n.unit], &s.units[n.unit]
-		if b.lacks(h, b.projected.beyond-t.gained[n.unit], t.usage(s, n.unit), n.amount) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.needs, func(n need) bool { return t.lacks(s, n) > 0 })
 }
 
-// physical reports whether the demand would be free, with nothing borrowed
-// left in the units that are short.
-func (t *trial) physical(s *share, d *shape, short []int) bool {
-	return t.free(d) && !t.borrowed(s, short)
+func (t *trial) lacks(s *share, n need) int64 {
+	b, h := &t.c.pools[n.unit], &s.units[n.unit]
+	return b.lacks(h, b.projected.beyond-t.gained[n.unit], t.usage(s, n.unit), n.amount)
+}
+
+// unlendable returns the units in which lending would not allow the demand.
+func (t *trial) unlendable(s *share, d *shape) []int {
+	var units []int
+	for _, n := range d.needs {
+		if t.lacks(s, n) > 0 {
+			units = append(units, n.unit)
+		}
+	}
+	return units
+}
+
+// entitled reports whether the demand would be within the share's own quota,
+// and either lending would allow it or, in a unit where nothing borrowed is
+// left, it would be physically free (I3).
+func (t *trial) entitled(s *share, d *shape) bool {
+	return t.within(s, d, (*holdings).ownLimit) && t.free(d) &&
+		!slices.ContainsFunc(d.needs, func(n need) bool { return t.lacks(s, n) > 0 && t.borrowed(s, n.unit) })
+}
+
+// borrows reports whether the share could borrow what it would need.
+func (t *trial) borrows(s *share, d *shape) bool {
+	return s.def.Sharing == LendAndBorrow && t.within(s, d, (*holdings).borrowLimit) && t.room(s, d)
 }
 
 func (t *trial) within(s *share, d *shape, limit func(*holdings) int64) bool {
@@ -671,14 +683,9 @@ func (t *trial) free(d *shape) bool {
 	return true
 }
 
-// borrowed reports whether any share but s is over its nominal in one of the units.
-func (t *trial) borrowed(s *share, units []int) bool {
-	for _, u := range units {
-		for _, o := range t.c.list {
-			if o != s && t.running(o, u) > o.units[u].nominal {
-				return true
-			}
-		}
-	}
-	return false
+// borrowed reports whether any share but s would be over its nominal in the unit.
+func (t *trial) borrowed(s *share, unit int) bool {
+	return slices.ContainsFunc(t.c.list, func(o *share) bool {
+		return o != s && t.running(o, unit) > o.units[unit].nominal
+	})
 }
