@@ -300,7 +300,7 @@ func (f *field) firstBelow(list []*entry) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].priority < f.below })
 }
 
-func (f *field) hasOwn() bool { return f.cursorOwn().advance() }
+func (f *field) hasOwn() bool { return f.own != nil && f.cursorOwn().advance() }
 
 // few returns everybody, if they are few enough to find the exact choice.
 func (f *field) few() ([]victim, bool) {
