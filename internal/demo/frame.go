@@ -3,6 +3,7 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/bursar-io/bursar/internal/app"
@@ -116,7 +117,7 @@ func howToUse(product *app.App) []terminal.Line {
 		nil,
 		plain("or Bursar's own command line:"),
 		nil,
-		plain("  bin/bursar jobs --all --endpoint %s", product.URL()),
+		plain("  bin/bursar jobs --all --data-dir %s", filepath.Dir(product.CredentialsPath())),
 		nil,
 		terminal.Text(terminal.Dim, "Ctrl-C ends it."),
 	}

@@ -59,8 +59,9 @@ func (s *scene) caption(text string) {
 }
 
 // happened adds an event in its place: some are heard of later than others.
+// The journal's times are whole milliseconds, and so must others be.
 func (s *scene) happened(at time.Time, line terminal.Line) {
-	s.events = append(s.events, event{at, line})
+	s.events = append(s.events, event{at.Truncate(time.Millisecond), line})
 	slices.SortStableFunc(s.events[s.printed:], func(a, b event) int { return a.at.Compare(b.at) })
 }
 

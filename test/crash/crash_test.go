@@ -6,7 +6,6 @@ package crash
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,25 +30,20 @@ import (
 )
 
 const (
-	instance = "ml.g5.xlarge"
-	queue    = "training"
-	capacity = 6
-	perShare = 2
-
 	kills     = 50
 	clients   = 4
 	longest   = 400 * time.Millisecond // that a server lives
-	workLimit = 250                    // milliseconds that a worker works
+	workLimit = 150                    // milliseconds that a worker works
 )
 
-var shares = []struct {
-	name    string
-	sharing types.QuotaShareResourceSharingConfiguration
-}{
-	{"QS1", types.QuotaShareResourceSharingConfiguration{Strategy: types.QuotaShareResourceSharingStrategyLendAndBorrow}},
-	{"QS2", types.QuotaShareResourceSharingConfiguration{Strategy: types.QuotaShareResourceSharingStrategyLend}},
-	{"QS3", types.QuotaShareResourceSharingConfiguration{Strategy: types.QuotaShareResourceSharingStrategyReserve}},
+var shares = []live.Share{
+	{Name: "QS1", Instances: 2, Strategy: types.QuotaShareResourceSharingStrategyLendAndBorrow, InSharePreemption: true},
+	{Name: "QS2", Instances: 2, Strategy: types.QuotaShareResourceSharingStrategyLend, InSharePreemption: true},
+	{Name: "QS3", Instances: 2, Strategy: types.QuotaShareResourceSharingStrategyReserve, InSharePreemption: true},
 }
+
+// capacity is what the shares have together.
+const capacity = 6
 
 func TestKilledServers(t *testing.T) {
 	if testing.Short() {
@@ -58,10 +52,10 @@ func TestKilledServers(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	dir, notes := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	dir, notes := filepath.Join(t.ArtifactDir(), "data"), t.TempDir() // go test -artifacts keeps the data directory
 
 	s := live.Start(t, dir)
-	prepare(t, s.Batch())
+	live.Prepare(t, s.Batch(), shares)
 	books := newBooks()
 	for kill := range kills {
 		load := startLoad(t, s, books, notes, random.Uint64())
@@ -74,44 +68,20 @@ func TestKilledServers(t *testing.T) {
 			t.Fatalf("after kill %d", kill+1)
 		}
 	}
-	live.Eventually(t, "every job comes to its end", func() bool { return len(unfinished(t, s)) == 0 })
+	t.Cleanup(func() {
+		if t.Failed() {
+			tellUnfinished(t, s)
+		}
+	})
+	for left := len(unfinished(t, s)); left > 0; {
+		live.Eventually(t, "one job after the other comes to its end", func() bool {
+			before := left
+			left = len(unfinished(t, s))
+			return left < before
+		})
+	}
 	checkEnds(t, s, books)
 	checkWorkers(t, s, books, notes)
-}
-
-// prepare creates what the jobs share.
-func prepare(t *testing.T, api *batch.Client) {
-	t.Helper()
-	ctx := t.Context()
-	policy, err := api.CreateSchedulingPolicy(ctx, &batch.CreateSchedulingPolicyInput{
-		Name:             aws.String("sharing"),
-		QuotaSharePolicy: &types.QuotaSharePolicy{IdleResourceAssignmentStrategy: types.QuotaShareIdleResourceAssignmentStrategyFifo},
-	})
-	must(t, err)
-	environment, err := api.CreateServiceEnvironment(ctx, &batch.CreateServiceEnvironmentInput{
-		ServiceEnvironmentName: aws.String("gpus"),
-		ServiceEnvironmentType: types.ServiceEnvironmentTypeSagemakerTraining,
-		CapacityLimits:         []types.CapacityLimit{{CapacityUnit: aws.String(instance), MaxCapacity: aws.Int32(capacity)}},
-	})
-	must(t, err)
-	_, err = api.CreateJobQueue(ctx, &batch.CreateJobQueueInput{
-		JobQueueName:            aws.String(queue),
-		JobQueueType:            types.JobQueueTypeSagemakerTraining,
-		Priority:                aws.Int32(1),
-		SchedulingPolicyArn:     policy.Arn,
-		ServiceEnvironmentOrder: []types.ServiceEnvironmentOrder{{Order: aws.Int32(1), ServiceEnvironment: environment.ServiceEnvironmentArn}},
-	})
-	must(t, err)
-	for _, share := range shares {
-		_, err := api.CreateQuotaShare(ctx, &batch.CreateQuotaShareInput{
-			QuotaShareName:               &share.name,
-			JobQueue:                     aws.String(queue),
-			CapacityLimits:               []types.QuotaShareCapacityLimit{{CapacityUnit: aws.String(instance), MaxCapacity: aws.Int32(perShare)}},
-			ResourceSharingConfiguration: &share.sharing,
-			PreemptionConfiguration:      &types.QuotaSharePreemptionConfiguration{InSharePreemption: types.QuotaShareInSharePreemptionStateEnabled},
-		})
-		must(t, err)
-	}
 }
 
 // books is what the clients were told, and asked for.
@@ -139,7 +109,7 @@ func startLoad(t *testing.T, s *live.Server, b *books, notes string, seed uint64
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{cancel: cancel}
 	for n := range clients {
-		c := &client{api: s.Batch(), books: b, notes: notes, random: rand.New(rand.NewPCG(seed, uint64(n)))}
+		c := &client{t: t, api: s.Batch(), books: b, notes: notes, random: rand.New(rand.NewPCG(seed, uint64(n)))}
 		l.clients.Go(func() {
 			for ctx.Err() == nil {
 				if err := c.act(ctx); err != nil {
@@ -158,6 +128,7 @@ func (l *load) stop() {
 
 // client does one thing after the other.
 type client struct {
+	t      *testing.T
 	api    *batch.Client
 	books  *books
 	notes  string
@@ -167,7 +138,7 @@ type client struct {
 
 // submitAtMost bounds what one client submits to one server, and so the jobs
 // that pile up.
-const submitAtMost = 3
+const submitAtMost = 2
 
 func (c *client) act(ctx context.Context) error {
 	switch n := c.random.IntN(100); {
@@ -183,28 +154,13 @@ func (c *client) act(ctx context.Context) error {
 // submit submits a job twice under one token, as a client does that missed the
 // first reply.
 func (c *client) submit(ctx context.Context) error {
-	name := "job-" + uuid.NewString()
+	name := "job-" + uuid.NewString()[:13]
 	status := c.random.IntN(5) / 4 // one in five fails
-	payload, err := json.Marshal(map[string]any{
-		"TrainingJobName": name[:20],
-		"AlgorithmSpecification": map[string]any{
-			"ContainerEntrypoint": []string{os.Args[0], workerArgument, c.notes, strconv.Itoa(c.random.IntN(workLimit)), strconv.Itoa(status)},
-			"TrainingInputMode":   "File",
-		},
-		"ResourceConfig": map[string]any{"InstanceType": instance, "InstanceCount": 1, "VolumeSizeInGB": 1},
-	})
-	if err != nil {
-		return err
-	}
-	input := &batch.SubmitServiceJobInput{
-		JobName:               &name,
-		JobQueue:              aws.String(queue),
-		QuotaShareName:        &shares[c.random.IntN(len(shares))].name,
-		SchedulingPriority:    aws.Int32(c.random.Int32N(5)),
-		ServiceJobType:        types.ServiceJobTypeSagemakerTraining,
-		ServiceRequestPayload: aws.String(string(payload)),
-		ClientToken:           &name,
-	}
+	milliseconds := strconv.Itoa(c.random.IntN(workLimit))
+	share := shares[c.random.IntN(len(shares))].Name
+	input := live.Submission(c.t, name, share, nil, os.Args[0], workerArgument, c.notes, milliseconds, strconv.Itoa(status))
+	input.ClientToken = &name
+	input.SchedulingPriority = aws.Int32(c.random.Int32N(5))
 	first, err := c.api.SubmitServiceJob(ctx, input)
 	if err != nil {
 		return err
@@ -284,8 +240,8 @@ func check(t *testing.T, s *live.Server, b *books) {
 // checkBalances checks what must hold at every instant.
 func checkBalances(t *testing.T, s *live.Server) {
 	t.Helper()
-	balances, err := s.Bursar().Balances(t.Context(), queue)
-	must(t, err)
+	balances, err := s.Bursar().Balances(t.Context(), live.Queue)
+	live.Must(t, err)
 	var used, borrowed, lent int64
 	for i, b := range balances {
 		for _, u := range b.Units {
@@ -295,7 +251,7 @@ func checkBalances(t *testing.T, s *live.Server) {
 			if u.Own > u.Nominal || u.Own+u.Lent+u.Free != u.Nominal {
 				t.Errorf("share %s: own %d, lent %d and free %d are not its quota %d", b.Share, u.Own, u.Lent, u.Free, u.Nominal)
 			}
-			if u.Borrowed > 0 && shares[i].sharing.Strategy != types.QuotaShareResourceSharingStrategyLendAndBorrow {
+			if u.Borrowed > 0 && shares[i].Strategy != types.QuotaShareResourceSharingStrategyLendAndBorrow {
 				t.Errorf("I5: share %s borrows %d, which its strategy does not allow", b.Share, u.Borrowed)
 			}
 		}
@@ -312,7 +268,7 @@ func checkBalances(t *testing.T, s *live.Server) {
 func everyJob(t *testing.T, s *live.Server) map[string]job.Job {
 	t.Helper()
 	jobs, err := s.Bursar().Jobs(t.Context(), bursarapi.JobQuery{Limit: bursarapi.MaxList})
-	must(t, err)
+	live.Must(t, err)
 	if len(jobs) == bursarapi.MaxList {
 		t.Fatalf("there are more jobs than the %d that one list has", bursarapi.MaxList)
 	}
@@ -323,10 +279,21 @@ func everyJob(t *testing.T, s *live.Server) map[string]job.Job {
 	return all
 }
 
+// tellUnfinished tells what the jobs do that have not come to their end.
+func tellUnfinished(t *testing.T, s *live.Server) {
+	t.Helper()
+	for _, j := range unfinished(t, s) {
+		t.Logf("job %s (%s) is %s in run %d, after %d evictions: %s %s", j.Job.Name, j.Job.ID, j.Job.Status, j.Job.Runs, j.Job.Evictions, j.Job.Reason, j.Sentence)
+		for _, a := range j.Job.Attempts {
+			t.Logf("  run %d, %s to %s: %s", a.Run, a.ScheduledAt, a.StoppedAt, a.Reason)
+		}
+	}
+}
+
 func unfinished(t *testing.T, s *live.Server) []bursarapi.Job {
 	t.Helper()
-	jobs, err := s.Bursar().Jobs(t.Context(), bursarapi.JobQuery{Statuses: []job.Status{job.Runnable, job.Scheduled, job.Starting, job.Running}})
-	must(t, err)
+	jobs, err := s.Bursar().Jobs(context.WithoutCancel(t.Context()), bursarapi.JobQuery{Limit: bursarapi.MaxList, Statuses: []job.Status{job.Runnable, job.Scheduled, job.Starting, job.Running}})
+	live.Must(t, err)
 	return jobs
 }
 
@@ -396,7 +363,7 @@ func notedRuns(t *testing.T, notes, id string) []string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	must(t, err)
+	live.Must(t, err)
 	return strings.Fields(string(text))
 }
 
@@ -407,16 +374,9 @@ func checkUnlocked(t *testing.T, notes, id string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	must(t, err)
+	live.Must(t, err)
 	defer lock.Close()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Errorf("a worker of job %s still runs after its end", id)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -56,7 +56,7 @@ func expectPrinted(t *testing.T, what, got, want string) {
 
 func TestCommandsOfPeople(t *testing.T) {
 	s := start(t)
-	prepare(t, s.Batch(), threeShares)
+	live.Prepare(t, s.Batch(), threeShares)
 	release := filepath.Join(t.TempDir(), "release")
 	wait := waiter(release)
 	runs := func(name string) func() bool {
@@ -103,12 +103,12 @@ QS2  1  SHORTID  second  0  1 ml.g5.xlarge  AGO  SENTENCE
 
 	follow := exec.CommandContext(t.Context(), live.Bursar(), "logs", "-f", "first", "--data-dir", s.Dir)
 	followed, err := follow.StdoutPipe()
-	must(t, err)
-	must(t, follow.Start())
+	live.Must(t, err)
+	live.Must(t, follow.Start())
 	line := make([]byte, len("started\n"))
 	_, err = followed.Read(line)
-	must(t, err)
-	must(t, os.WriteFile(release, nil, 0o600))
+	live.Must(t, err)
+	live.Must(t, os.WriteFile(release, nil, 0o600))
 	if err := follow.Wait(); err != nil {
 		t.Errorf("following the log of a job that ends: %v", err)
 	}
@@ -124,12 +124,12 @@ SHORTID  first  QS2  2  SUCCEEDED  AGO  Received status from SageMaker: Training
 func checkJSON(t *testing.T, s *live.Server) {
 	t.Helper()
 	var jobs []bursarapi.Job
-	must(t, json.Unmarshal([]byte(run(t, s, "jobs", "--all", "-o", "json")), &jobs))
+	live.Must(t, json.Unmarshal([]byte(run(t, s, "jobs", "--all", "-o", "json")), &jobs))
 	if len(jobs) != 2 || jobs[0].Job.Name != "second" || jobs[0].Job.Status != job.Failed || jobs[0].Job.Priority != 7 {
 		t.Errorf("jobs as JSON: %+v", jobs)
 	}
 	var balances []bursarapi.Balance
-	must(t, json.Unmarshal([]byte(run(t, s, "shares", "-o", "json")), &balances))
+	live.Must(t, json.Unmarshal([]byte(run(t, s, "shares", "-o", "json")), &balances))
 	if len(balances) != 3 || balances[1].Running != 1 {
 		t.Errorf("shares as JSON: %+v", balances)
 	}
@@ -137,9 +137,9 @@ func checkJSON(t *testing.T, s *live.Server) {
 
 func TestSubmitRunsWhereItsUserIs(t *testing.T) {
 	s := start(t)
-	prepare(t, s.Batch(), threeShares)
+	live.Prepare(t, s.Batch(), threeShares)
 	here := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(here, "hello.sh"), []byte(`echo "$1, $NAME and $SM_HP_LR"`), 0o600))
+	live.Must(t, os.WriteFile(filepath.Join(here, "hello.sh"), []byte(`echo "$1, $NAME and $SM_HP_LR"`), 0o600))
 	submit := exec.CommandContext(t.Context(), live.Bursar(), "submit", "--data-dir", s.Dir, "--share", "QS1", "--instances", "ml.g5.xlarge:1",
 		"--env", "NAME=world", "--hyperparameter", "lr=0.1", "--retries", "1", "--preemption-retries", "3", "--timeout", "1h", "--tag", "team=ml", "--", "sh", "hello.sh", "hello")
 	submit.Dir = here
@@ -154,7 +154,7 @@ func TestSubmitRunsWhereItsUserIs(t *testing.T) {
 
 func TestCommandsSayWhatIsWrong(t *testing.T) {
 	s := start(t)
-	prepare(t, s.Batch(), threeShares)
+	live.Prepare(t, s.Batch(), threeShares)
 	nowhere := t.TempDir()
 	tests := []struct {
 		name string

@@ -24,7 +24,7 @@ func clients(t *testing.T) string {
 		dir = "../../.venv"
 	}
 	dir, err := filepath.Abs(filepath.Join(dir, "bin"))
-	must(t, err)
+	live.Must(t, err)
 	if _, err := os.Stat(filepath.Join(dir, "aws")); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func clients(t *testing.T) string {
 func TestQuickstart(t *testing.T) {
 	venv := clients(t)
 	readme, err := os.ReadFile("../../README.md")
-	must(t, err)
+	live.Must(t, err)
 	parts := map[string]string{}
 	for _, m := range quickstartParts.FindAllStringSubmatch(string(readme), -1) {
 		parts[m[1]] = m[2]
@@ -47,11 +47,11 @@ func TestQuickstart(t *testing.T) {
 
 	s := start(t)
 	work := filepath.Dir(s.Dir) // the data directory is named data in it, as in the README
-	must(t, os.MkdirAll(filepath.Join(work, "bin"), 0o700))
-	must(t, os.Symlink(live.Bursar(), filepath.Join(work, "bin", "bursar")))
-	must(t, os.WriteFile(filepath.Join(work, "submit.py"), []byte(parts["boto3"]), 0o600))
+	live.Must(t, os.MkdirAll(filepath.Join(work, "bin"), 0o700))
+	live.Must(t, os.Symlink(live.Bursar(), filepath.Join(work, "bin", "bursar")))
+	live.Must(t, os.WriteFile(filepath.Join(work, "submit.py"), []byte(parts["boto3"]), 0o600))
 	address, err := url.Parse(s.URL)
-	must(t, err)
+	live.Must(t, err)
 	script := strings.Join([]string{
 		"set -euo pipefail",
 		strings.ReplaceAll(parts["environment"], "127.0.0.1:8080", address.Host),

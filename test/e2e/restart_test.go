@@ -26,7 +26,7 @@ func TestStoppedServerLeavesJobsRunning(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	release := filepath.Join(t.TempDir(), "release")
 	s := live.Start(t, dir)
-	prepare(t, s.Batch(), threeShares)
+	live.Prepare(t, s.Batch(), threeShares)
 	id := submit(t, s.Batch(), "outlives", "QS1", 1, nil, waiter(release)...)
 	live.Eventually(t, "the job runs", func() bool { return strings.Contains(startedOutput(t, s, id), "started") })
 
@@ -42,7 +42,7 @@ func TestStoppedServerLeavesJobsRunning(t *testing.T) {
 	if got := describe(t, s.Batch(), id); got.Status != types.ServiceJobStatusRunning {
 		t.Errorf("after the restart the job is %s: %s", got.Status, aws.ToString(got.StatusReason))
 	}
-	must(t, os.WriteFile(release, nil, 0o600))
+	live.Must(t, os.WriteFile(release, nil, 0o600))
 	live.Eventually(t, "the job ends", func() bool { return describe(t, s.Batch(), id).Status == types.ServiceJobStatusSucceeded })
 	if text := output(t, s, id, 0); text != "started\n" {
 		t.Errorf("the job printed %q; it was to start once", text)
@@ -56,14 +56,14 @@ func TestJobThatEndsWhileNoServerRunsIsSeenToHaveEnded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	release, ended := filepath.Join(t.TempDir(), "release"), filepath.Join(t.TempDir(), "ended")
 	s := live.Start(t, dir)
-	prepare(t, s.Batch(), threeShares)
+	live.Prepare(t, s.Batch(), threeShares)
 	program := waiter(release)
 	program[2] += `; touch "$1"`
 	id := submit(t, s.Batch(), "alone", "QS1", 1, nil, append(program, ended)...)
 	live.Eventually(t, "the job runs", func() bool { return strings.Contains(startedOutput(t, s, id), "started") })
 	s.Kill()
 
-	must(t, os.WriteFile(release, nil, 0o600))
+	live.Must(t, os.WriteFile(release, nil, 0o600))
 	live.Eventually(t, "the job ends by itself", func() bool { _, err := os.Stat(ended); return err == nil })
 	s = live.Start(t, dir)
 	live.Eventually(t, "the server sees that it did", func() bool { return describe(t, s.Batch(), id).Status == types.ServiceJobStatusSucceeded })

@@ -22,7 +22,7 @@ import (
 func TestThreeSharesOneEnvironment(t *testing.T) {
 	s := start(t)
 	api := s.Batch()
-	prepare(t, api, threeShares)
+	live.Prepare(t, api, threeShares)
 	train := map[string]string{"steps": "100000", "step_ms": "5", "checkpoint_every": "20", "log_every": "5"}
 	jobs := map[string]string{}
 	add := func(name, share string, priority int32) {
@@ -59,7 +59,7 @@ func TestThreeSharesOneEnvironment(t *testing.T) {
 	checkPreempted(t, api, jobs, map[string]string{"med": "Preempted: capacity reclaimed by quota share QS2"})
 
 	_, err := api.UpdateServiceJob(t.Context(), &batch.UpdateServiceJobInput{JobId: aws.String(jobs["low"]), SchedulingPriority: aws.Int32(4)})
-	must(t, err)
+	live.Must(t, err)
 	expect("low", "owner")
 	checkBorrowed(t, s, map[string]int64{"QS1": 0, "QS2": 0, "QS3": 0})
 	checkPreempted(t, api, jobs, map[string]string{
@@ -68,7 +68,7 @@ func TestThreeSharesOneEnvironment(t *testing.T) {
 	})
 
 	_, err = api.TerminateServiceJob(t.Context(), &batch.TerminateServiceJobInput{JobId: aws.String(jobs["owner"]), Reason: aws.String("no longer needed")})
-	must(t, err)
+	live.Must(t, err)
 	live.Eventually(t, "the owner is gone", func() bool { return describe(t, api, jobs["owner"]).Status == types.ServiceJobStatusFailed })
 	if got := describe(t, api, jobs["owner"]); aws.ToString(got.StatusReason) != "no longer needed" || !aws.ToBool(got.IsTerminated) {
 		t.Errorf("the owner ended with reason %q and isTerminated %v", aws.ToString(got.StatusReason), aws.ToBool(got.IsTerminated))
@@ -82,11 +82,11 @@ func TestThreeSharesOneEnvironment(t *testing.T) {
 func output(t *testing.T, s *live.Server, id string, run int) string {
 	t.Helper()
 	log, err := s.Bursar().Log(t.Context(), bursarapi.LogQuery{Job: id, Run: run})
-	must(t, err)
+	live.Must(t, err)
 	defer log.Close()
 	var text bytes.Buffer
 	_, err = io.Copy(&text, log)
-	must(t, err)
+	live.Must(t, err)
 	return text.String()
 }
 
@@ -108,8 +108,8 @@ func checkResumed(t *testing.T, s *live.Server, id string) {
 // checkBorrowed checks what each share borrows.
 func checkBorrowed(t *testing.T, s *live.Server, want map[string]int64) {
 	t.Helper()
-	balances, err := s.Bursar().Balances(t.Context(), "training")
-	must(t, err)
+	balances, err := s.Bursar().Balances(t.Context(), live.Queue)
+	live.Must(t, err)
 	got := map[string]int64{}
 	for _, b := range balances {
 		for _, u := range b.Units {

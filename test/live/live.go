@@ -155,8 +155,8 @@ func (s *Server) Stop() int {
 	return s.command.ProcessState.ExitCode()
 }
 
-// credentials is the administrator's access key.
-func (s *Server) credentials() aws.Credentials {
+// Credentials is the administrator's access key.
+func (s *Server) Credentials() aws.Credentials {
 	s.t.Helper()
 	keys, err := auth.LoadKeys(filepath.Join(s.Dir, app.CredentialsFile))
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Server) credentials() aws.Credentials {
 // Batch is AWS's own client of the server.
 func (s *Server) Batch() *batch.Client {
 	s.t.Helper()
-	credentials := s.credentials()
+	credentials := s.Credentials()
 	return batch.New(batch.Options{
 		BaseEndpoint: aws.String(s.URL),
 		Region:       app.DefaultRegion,
@@ -185,7 +185,7 @@ func (s *Server) Batch() *batch.Client {
 // Bursar is a client of Bursar's own door.
 func (s *Server) Bursar() *bursarapi.Client {
 	s.t.Helper()
-	credentials := s.credentials()
+	credentials := s.Credentials()
 	return bursarapi.NewClient(s.URL, &http.Client{}, func(r *http.Request) error {
 		return auth.Sign(r, nil, credentials, bursarapi.Service, app.DefaultRegion, time.Now())
 	})
