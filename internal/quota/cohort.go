@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ type Cohort struct {
 	nowMillis int64    // of the pass
 
 	exposed  bool  // a share uses more beyond its nominal: there may be new victims
-	eased    []int // units in which more is to be had than when jobs were blocked
+	moved    []int // units in which more is to be had, or less left, than when jobs were blocked
 	maturing int64 // when time alone may change an outcome: a job is old enough to be preempted, or use is forgotten; 0: never
 }
 
@@ -72,6 +71,7 @@ type share struct {
 	burden  burden   // weighted recent use of a fair share, in stageEntitled
 	record  *record  // of a fair share; nil: it is none
 	worth   worth    // after its front's grant, in stageBorrow
+	tried   bool     // its front was tried in vain in an earlier step
 	settled bool     // its first job was looked at since all lines were opened
 	behind  *entry   // its first blocked job, behind which others may only backfill
 	wants   bool     // new victims may help a blocked job
@@ -531,7 +531,8 @@ func (c *Cohort) learn(amounts Amounts) {
 		}
 		at := len(c.pools)
 		c.unitOf[u] = at
-		c.pools = append(c.pools, pool{unit: u, idleFloor: math.MaxInt64, freeFloor: math.MaxInt64})
+		c.pools = append(c.pools, pool{unit: u})
+		c.pools[at].forget()
 		for _, s := range c.list {
 			s.units = append(s.units, holdings{})
 			c.declare(s, at)

@@ -65,11 +65,13 @@ type pool struct {
 	actual    account
 	projected account
 
-	// The least that was idle, and free, in projection when a head that wants
-	// the unit was blocked: while no more is to be had, it stays blocked.
+	// When a job is found blocked, these remember in projection the least that
+	// was idle, and free, of what it lacks, and from where down it would lack
+	// what it has enough of. Until there is more, or less, it stays blocked.
 	idleFloor int64
 	freeFloor int64
-	eased     bool // in Cohort.eased
+	idleCeil  int64
+	moved     bool // in Cohort.moved
 }
 
 // idle is how much anybody could be granted who keeps nothing: negative while
@@ -132,10 +134,16 @@ func (c *Cohort) shift(s *share, unit int, by booking) {
 	if after := h.running(); after > before && after > h.nominal {
 		c.exposed = true
 	}
-	if !p.eased && (p.idle(&p.projected) > p.idleFloor || p.free(&p.projected) > p.freeFloor) {
-		p.eased = true
-		c.eased = append(c.eased, unit)
+	idle := p.idle(&p.projected)
+	if !p.moved && (idle > p.idleFloor || idle < p.idleCeil || p.free(&p.projected) > p.freeFloor) {
+		p.moved = true
+		c.moved = append(c.moved, unit)
 	}
+}
+
+// forget lets no level of the unit be waited for.
+func (p *pool) forget() {
+	p.moved, p.idleFloor, p.freeFloor, p.idleCeil = false, math.MaxInt64, math.MaxInt64, math.MinInt64
 }
 
 // take adds a share's usage to the sums (sign 1), or takes it out of them

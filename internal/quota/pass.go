@@ -3,7 +3,6 @@ package quota
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 )
@@ -134,19 +133,18 @@ func (p *pass) review() {
 		p.exposed = false
 		p.touchBlocked(func(s *share) bool { return s.wants })
 	}
-	if len(p.eased) > 0 {
+	if len(p.moved) > 0 {
 		wants := func(d *shape) bool {
-			return slices.ContainsFunc(p.eased, func(u int) bool { return d.of(u) > 0 })
+			return slices.ContainsFunc(p.moved, func(u int) bool { return d.of(u) > 0 })
 		}
 		p.touchBlocked(func(s *share) bool {
-			return s.stage != stageBlocked && wants(s.front().line.shape) ||
+			return s.tried && wants(s.front().line.shape) ||
 				slices.ContainsFunc(s.shut, func(l *line) bool { return wants(l.shape) })
 		})
-		for _, u := range p.eased {
-			p.pools[u].eased = false
-			p.pools[u].idleFloor, p.pools[u].freeFloor = math.MaxInt64, math.MaxInt64
+		for _, u := range p.moved {
+			p.pools[u].forget()
 		}
-		p.eased = p.eased[:0]
+		p.moved = p.moved[:0]
 	}
 	for _, s := range p.dirty {
 		s.stage, s.at = stageNone, -1
@@ -185,9 +183,6 @@ func (c *Cohort) lineUp(s *share) {
 func (c *Cohort) enter(s *share, front *entry, from stage) {
 	for step := from; step <= lastStep; step++ {
 		if c.mayTake(s, front, step) {
-			if step >= stageInShare {
-				c.lowerFloors(front.line.shape)
-			}
 			s.stage = step
 			c.steps[step].push(s)
 			return
@@ -311,16 +306,13 @@ func (c *Cohort) goesFirst(a, b *share) bool {
 // borrowsFirst is the order of step 2: those that jobs stop for, then by how
 // idle capacity is assigned.
 func (c *Cohort) borrowsFirst(a, b *share) bool {
-	if a.def.Rank != b.def.Rank {
-		return a.def.Rank > b.def.Rank
-	}
 	if owedA, owedB := a.isOwed(), b.isOwed(); owedA || owedB {
 		if owedA && owedB {
-			return a.front().older(b.front())
+			return a.longerWaiting(b)
 		}
 		return owedA
 	}
-	if c.policy.IdleAssignment == FIFO {
+	if c.policy.IdleAssignment == FIFO || a.def.Rank != b.def.Rank {
 		return c.goesFirst(a, b)
 	}
 	if less := a.worth.compare(b.worth); less != 0 {
@@ -365,6 +357,8 @@ func (p *pass) try(s *share) {
 	if hopeful {
 		p.hopeful = append(p.hopeful, s)
 	}
+	s.tried = true
+	p.watch(s, front.line.shape)
 	p.enter(s, front, step+1)
 }
 
@@ -521,7 +515,8 @@ func (c *Cohort) block(s *share, later bool) {
 	} else if s.behind == nil {
 		s.behind = front
 	}
-	c.lowerFloors(front.line.shape)
+	s.tried = false
+	c.watch(s, front.line.shape)
 	if c.policy.Queueing == Strict {
 		c.rest(s)
 		return
@@ -529,13 +524,18 @@ func (c *Cohort) block(s *share, later bool) {
 	c.lineUp(s)
 }
 
-// lowerFloors remembers how little there was when a demand did not fit: once
-// there is more of any unit it is looked at again.
-func (c *Cohort) lowerFloors(d *shape) {
+// watch remembers how much there was when a demand of the share did not fit:
+// at other levels it is looked at again.
+func (c *Cohort) watch(s *share, d *shape) {
 	for _, n := range d.needs {
 		p := &c.pools[n.unit]
-		p.idleFloor = min(p.idleFloor, p.idle(&p.projected))
+		idle := p.idle(&p.projected)
+		p.idleFloor = min(p.idleFloor, idle)
 		p.freeFloor = min(p.freeFloor, p.free(&p.projected))
+		if lacks := c.lacksIn(s, n); lacks <= 0 && s.wants {
+			// Once short of this unit too, it may reclaim who holds both.
+			p.idleCeil = max(p.idleCeil, idle+lacks)
+		}
 	}
 }
 
@@ -582,9 +582,9 @@ func (c *Cohort) touchBlocked(which func(*share) bool) {
 			c.touch(s)
 		}
 	}
-	for step := stageInShare; step <= lastStep; step++ {
+	for step := firstStep + 1; step <= lastStep; step++ {
 		for _, s := range slices.Clone(c.steps[step].items) {
-			if which(s) {
+			if (s.tried || len(s.shut) > 0) && which(s) {
 				c.touch(s)
 			}
 		}

@@ -302,8 +302,12 @@ func (f *field) firstBelow(list []*entry) int {
 
 func (f *field) hasOwn() bool { return f.own != nil && f.cursorOwn().advance() }
 
-// few returns everybody, if they are few enough to find the exact choice.
+// few returns everybody, if the policy asks for the least lost work and they are
+// few enough to find the exact choice.
 func (f *field) few() ([]victim, bool) {
+	if f.p.policy.Victims != LeastLostWork {
+		return nil, false
+	}
 	var all []victim
 	for v := range f.walk {
 		if len(all) == fewCandidates {
