@@ -46,9 +46,8 @@ func policyName(p resource.Policy) string { return p.Name }
 
 func (d *door) createPolicy(ctx context.Context, in document.Object) (any, error) {
 	p := resource.Policy{
-		Name:           in.NeededText("name"),
-		IdleAssignment: in.Object("quotaSharePolicy").Text("idleResourceAssignmentStrategy"),
-		Tags:           in.TextMap("tags"),
+		Name: in.NeededText("name"),
+		Tags: in.TextMap("tags"),
 	}
 	if in.Has("fairsharePolicy") == in.Has("quotaSharePolicy") {
 		in.Fail("A scheduling policy can have either fairsharePolicy or quotaSharePolicy. Give one of them")
@@ -56,6 +55,7 @@ func (d *door) createPolicy(ctx context.Context, in document.Object) (any, error
 	if in.Has("fairsharePolicy") {
 		in.Fail("fairsharePolicy: %s", fairShareUnsupported)
 	}
+	p.IdleAssignment = takeIdleAssignment(in)
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
@@ -68,13 +68,22 @@ func (d *door) updatePolicy(ctx context.Context, in document.Object) (any, error
 		in.Fail("fairsharePolicy cannot be set: the kind of a policy does not change, and %s", fairShareUnsupported)
 	}
 	if in.Has("quotaSharePolicy") {
-		strategy := in.Object("quotaSharePolicy").Text("idleResourceAssignmentStrategy")
+		strategy := takeIdleAssignment(in)
 		change.IdleAssignment = &strategy
 	}
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
 	return empty{}, d.Governor.UpdatePolicy(ctx, change)
+}
+
+// takeIdleAssignment takes the one idle assignment that AWS has.
+func takeIdleAssignment(in document.Object) string {
+	strategy := in.Object("quotaSharePolicy").Text("idleResourceAssignmentStrategy")
+	if strategy != resource.IdleFIFO {
+		in.Fail("Idle resource assignment strategy must be one of [FIFO]. idleResourceAssignmentStrategy is %s.", document.Quote(strategy))
+	}
+	return strategy
 }
 
 func (d *door) deletePolicy(ctx context.Context, in document.Object) (any, error) {

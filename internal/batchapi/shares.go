@@ -57,6 +57,7 @@ func (d *door) createShare(ctx context.Context, in document.Object) (any, error)
 		Limits: takeLimits(in),
 		State:  takeState(in),
 		Tags:   in.TextMap("tags"),
+		Weight: resource.DefaultWeight,
 	}
 	s.Sharing, s.BorrowLimit = takeSharing(in)
 	s.InSharePreemption = takeInSharePreemption(in)

@@ -68,6 +68,9 @@ func takeLimits(in document.Object) []resource.Limit {
 			Unit: member.NeededText("capacityUnit"),
 			Max:  int64(member.Integer("maxCapacity")),
 		}
+		if strings.Contains(limits[i].Unit, "/") { // a part of an instance, for which AWS has no word
+			member.Fail("%s is unknown capacity unit. Use an instance type such as ml.g5.xlarge as capacityUnit.", limits[i].Unit)
+		}
 	}
 	return limits
 }

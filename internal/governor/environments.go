@@ -82,12 +82,11 @@ func (t *turn) updateEnvironment(c EnvironmentChange) error {
 			e.Name, resource.NumInstances, strings.Join(inNameOrder(e.queues), ", "))
 	}
 	e.Environment = after
-	e.cohort.SetPolicy(e.policy())
+	e.govern()
 	e.cohort.SetCapacity(amounts(e.Limits))
 	for _, name := range inNameOrder(e.queues) {
 		e.queues[name].install() // the nominal of a queue without quota shares is the pool
 	}
-	e.touched = true
 	t.accept("UpdateServiceEnvironment", subject(environmentRef(e.Name)), c)
 	t.changedResource(environmentRef(e.Name))
 	return nil

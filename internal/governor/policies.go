@@ -60,10 +60,20 @@ func (t *turn) updatePolicy(c PolicyChange) error {
 	if err := valid(after.Validate()); err != nil {
 		return err
 	}
-	*p = after
+	t.replacePolicy(p, after)
 	t.accept("UpdateSchedulingPolicy", subject(policyRef(p.Name)), c)
 	t.changedResource(policyRef(p.Name))
 	return nil
+}
+
+// replacePolicy changes a policy, and with it all that is governed by it.
+func (t *turn) replacePolicy(p *resource.Policy, after resource.Policy) {
+	*p = after
+	for _, name := range inNameOrder(t.queues) {
+		if q := t.queues[name]; q.policy == p {
+			q.environment.govern()
+		}
+	}
 }
 
 func (t *turn) deletePolicy(name string) error {

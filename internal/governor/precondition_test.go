@@ -86,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		}, exists, "Object already exists"},
 		{"policy with another idle assignment", func(ctx context.Context) error {
 			return g.UpdatePolicy(ctx, governor.PolicyChange{Name: "quota", IdleAssignment: ptr("LIFO")})
-		}, invalid, `Idle resource assignment strategy must be one of [FIFO]. idleResourceAssignmentStrategy is "LIFO".`},
+		}, invalid, `idleAssignment is "LIFO"; use FIFO or FAIR_SHARE.`},
 		{"deletion of a policy in use", func(ctx context.Context) error {
 			return g.DeletePolicy(ctx, "quota")
 		}, conflict, "Scheduling policy quota is used by job queues: q. Delete them, or give them another policy, first."},

@@ -163,14 +163,15 @@ func (t *turn) movable(q *queue, after resource.Queue) error {
 }
 
 func (t *turn) replaceQueue(q *queue, after resource.Queue) {
+	q.policy = t.policies[after.Policy]
 	if after.Environment != q.Environment {
 		t.detach(q)
 		q.Queue = after
 		q.attach(t.environments[after.Environment])
 	}
 	q.Queue = after
+	q.environment.govern()
 	q.install()
-	q.environment.touched = true
 	for _, l := range q.lanes() {
 		// Only the first of a line is ever parked, and only parked jobs
 		// have a time limit.
@@ -186,6 +187,7 @@ func (t *turn) detach(q *queue) {
 		t.check("remove share "+l.name, q.environment.cohort.RemoveShare(l.name))
 	}
 	delete(q.environment.queues, q.Name)
+	q.environment.govern()
 }
 
 func (t *turn) deleteQueue(name string) error {

@@ -65,7 +65,7 @@ func (t *turn) createShare(r resource.Share) error {
 	}
 	r = r.Clone()
 	r.Status, r.CreatedAt = resource.Valid, t.now
-	forgetBorrowLimit(&r)
+	forgetLimits(&r)
 	t.addShare(q, r)
 	q.environment.touched = true
 	t.accept("CreateQuotaShare", subject(shareRef(q.Name, r.Name)), r)
@@ -73,10 +73,14 @@ func (t *turn) createShare(r resource.Share) error {
 	return nil
 }
 
-// forgetBorrowLimit gives a share that does not borrow the default limit.
-func forgetBorrowLimit(r *resource.Share) {
+// forgetLimits gives a share that does not borrow, or not lend, the default
+// limits of it.
+func forgetLimits(r *resource.Share) {
 	if r.Sharing != resource.LendAndBorrow {
-		r.BorrowLimit = resource.Unlimited
+		r.BorrowLimit, r.BorrowLimits = resource.Unlimited, nil
+	}
+	if r.Sharing == resource.Reserve {
+		r.LendLimits = nil
 	}
 }
 
@@ -89,7 +93,7 @@ func (t *turn) updateShare(c ShareChange) error {
 	if err := valid(after.Validate()); err != nil {
 		return err
 	}
-	forgetBorrowLimit(&after)
+	forgetLimits(&after)
 	l.share = after
 	l.queue.environment.cohort.SetShare(l.quota())
 	t.touch(l)
@@ -106,7 +110,7 @@ func (c ShareChange) applied(r resource.Share) resource.Share {
 	}
 	if c.Sharing != nil {
 		r.Sharing = *c.Sharing
-		forgetBorrowLimit(&r)
+		forgetLimits(&r)
 	}
 	replace(&r.BorrowLimit, c.BorrowLimit)
 	replace(&r.InSharePreemption, c.InSharePreemption)

@@ -44,6 +44,7 @@ type environment struct {
 // policy has a lane for each quota share instead.
 type queue struct {
 	resource.Queue
+	policy      *resource.Policy // nil: none
 	environment *environment
 	whole       *lane
 	shares      map[string]*lane
@@ -118,7 +119,7 @@ func (s *state) addEnvironment(e resource.Environment) {
 }
 
 func (s *state) addQueue(r resource.Queue) {
-	q := &queue{Queue: r}
+	q := &queue{Queue: r, policy: s.policies[r.Policy]}
 	if r.Policy == "" {
 		q.whole = &lane{name: r.Name, queue: q, usage: usage{}}
 	} else {
@@ -213,10 +214,24 @@ func (s *state) jobsIn(l *lane) []*activeJob {
 	return in
 }
 
-// policy is how the environment's cohort is governed. While the environment is
+// govern tells the engine how the environment's cohort is governed now.
+func (e *environment) govern() {
+	e.cohort.SetPolicy(e.policy())
+	e.touched = true
+}
+
+// policy is how the environment's cohort is governed: as the policy of its
+// queue with quota shares says, which is there alone. While the environment is
 // disabled its queues stop being processed (A2).
 func (e *environment) policy() quota.Policy {
-	return quota.Policy{Paused: e.State == resource.Disabled}
+	p := quota.Policy{}
+	for _, q := range e.queues {
+		if q.policy != nil {
+			p = cohortPolicy(q.policy)
+		}
+	}
+	p.Paused = e.State == resource.Disabled
+	return p
 }
 
 // managesQuotas reports whether a queue with quota shares lives on the
@@ -246,6 +261,7 @@ func (q *queue) lanes() []*lane {
 func (q *queue) attach(e *environment) {
 	q.environment = e
 	e.queues[q.Name] = q
+	e.govern()
 	q.install()
 }
 
@@ -261,14 +277,9 @@ func (l *lane) quota() quota.Share {
 	if l.share.Name == "" {
 		return quota.Share{Name: l.name, Rank: l.queue.Priority, Nominal: l.wholePool(), Sharing: quota.Lend}
 	}
-	return quota.Share{
-		Name:              l.name,
-		Rank:              l.queue.Priority,
-		Nominal:           amounts(l.share.Limits),
-		Sharing:           sharing(l.share.Sharing),
-		BorrowPercent:     l.share.BorrowLimit,
-		InSharePreemption: l.share.InSharePreemption,
-	}
+	s := cohortShare(l.share)
+	s.Name, s.Rank = l.name, l.queue.Priority
+	return s
 }
 
 // wholePool is the nominal of a queue without quota shares: all of the pool,
@@ -324,17 +335,6 @@ func amounts(limits []resource.Limit) quota.Amounts {
 		m[quota.Unit(l.Unit)] = l.Max
 	}
 	return m
-}
-
-func sharing(s resource.Sharing) quota.Sharing {
-	switch s {
-	case resource.Lend:
-		return quota.Lend
-	case resource.LendAndBorrow:
-		return quota.LendAndBorrow
-	default:
-		return quota.Reserve
-	}
 }
 
 // usage is a number of instances per instance type.

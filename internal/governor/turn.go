@@ -212,6 +212,7 @@ func (t *turn) orderStart(a *activeJob) {
 		Share:           a.Share,
 		TrainingJobName: a.Current.TrainingJobName,
 		TrainingJobARN:  a.Current.TrainingJobARN,
+		Grace:           a.lane.queue.grace(),
 	}})
 }
 
@@ -396,9 +397,15 @@ func (t *turn) dispatch(a *activeJob, sentence string) {
 
 func (t *turn) preempt(a *activeJob, d quota.Decision, sentence string) {
 	stop := job.Stop{Cause: job.Preempted, At: t.now, Ground: string(d.Ground), ForShare: d.ForShare, Decision: sentence}
-	stop.Text = job.ReclaimedBy(d.ForShare)
-	if d.Ground == quota.InShare {
+	switch d.Ground {
+	case quota.InShare:
 		stop.Text = job.OutrankedBy(t.jobName(d.For))
+	case quota.FromBorrower:
+		stop.Text = job.OutbidBy(t.jobName(d.For), d.ForShare)
+	case quota.Rebalance:
+		stop.Text = job.RebalancedTo(d.ForShare)
+	default:
+		stop.Text = job.ReclaimedBy(d.ForShare)
 	}
 	if b := t.bySeq[d.For]; b != nil {
 		stop.ForJob = b.ID

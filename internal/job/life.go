@@ -18,6 +18,8 @@ const (
 	timeLimitReason           = "Terminated by JobStateTimeLimit action due to reason: "
 	reasonReclaimed           = "Preempted: capacity reclaimed by quota share "
 	reasonOutrankedByJobInOwn = "Preempted: higher-priority job %s in the same quota share"
+	reasonOutrankedByJobOf    = "Preempted: higher-priority job %s in quota share %s"
+	reasonRebalanced          = "Preempted: capacity rebalanced to quota share "
 )
 
 // KeptPreemptions is how many preempted attempts a job remembers (section 6).
@@ -35,6 +37,16 @@ func ReclaimedBy(share string) string { return reasonReclaimed + share }
 
 // OutrankedBy is the text of an attempt preempted for a job of its own share.
 func OutrankedBy(jobName string) string { return fmt.Sprintf(reasonOutrankedByJobInOwn, jobName) }
+
+// OutbidBy is the text of an attempt that borrowed, preempted for a job of
+// another share.
+func OutbidBy(jobName, share string) string {
+	return fmt.Sprintf(reasonOutrankedByJobOf, jobName, share)
+}
+
+// RebalancedTo is the text of an attempt that borrowed, preempted for a share
+// that borrows less for its weight.
+func RebalancedTo(share string) string { return reasonRebalanced + share }
 
 // TimeLimitReason is the text of a job ended by a job state time limit action.
 func TimeLimitReason(reason string) string { return timeLimitReason + reason }

@@ -334,3 +334,16 @@ func TestCloneSharesNothing(t *testing.T) {
 		t.Error("a change of the clone changed the job")
 	}
 }
+
+func TestTextsOfPreemptions(t *testing.T) {
+	for got, want := range map[string]string{
+		ReclaimedBy("S"):   "Preempted: capacity reclaimed by quota share S",
+		OutrankedBy("j"):   "Preempted: higher-priority job j in the same quota share",
+		OutbidBy("j", "S"): "Preempted: higher-priority job j in quota share S",
+		RebalancedTo("S"):  "Preempted: capacity rebalanced to quota share S",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

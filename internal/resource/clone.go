@@ -26,5 +26,6 @@ func (q Queue) Clone() Queue {
 // Clone returns a deep copy.
 func (s Share) Clone() Share {
 	s.Limits, s.Tags = slices.Clone(s.Limits), maps.Clone(s.Tags)
+	s.BorrowLimits, s.LendLimits = slices.Clone(s.BorrowLimits), slices.Clone(s.LendLimits)
 	return s
 }

@@ -54,15 +54,20 @@ func (e Environment) CountsInstances() bool {
 	return len(e.Limits) == 1 && e.Limits[0].Unit == NumInstances
 }
 
-// IdleFIFO is the idle assignment of quota policies: what is idle goes to the
-// oldest waiting head first.
-const IdleFIFO = "FIFO"
+// The idle assignments of quota policies: what is idle goes to the oldest
+// waiting head first, or to the share that would then borrow least for its
+// weight. AWS Batch has the first only.
+const (
+	IdleFIFO      = "FIFO"
+	IdleFairShare = "FAIR_SHARE"
+)
 
 // Policy is a scheduling policy. IdleAssignment is set on a policy with quota
-// shares, the only kind so far.
+// shares, the only kind so far; Rules are what else such a policy may say.
 type Policy struct {
 	Name           string            `json:"name"`
 	IdleAssignment string            `json:"idleAssignment"`
+	Rules          Rules             `json:"rules,omitzero"`
 	Tags           map[string]string `json:"tags,omitempty"`
 	CreatedAt      time.Time         `json:"createdAt"`
 }
@@ -104,15 +109,25 @@ const (
 // Unlimited is the borrow limit that does not limit.
 const Unlimited = -1
 
+// DefaultWeight is the weight of a share that names none.
+const DefaultWeight = 1
+
 // Share is a quota share of a queue. BorrowLimit is a percentage of the
 // share's own limits that it may use in addition to them; Unlimited by
-// default, and meaningful only under LendAndBorrow.
+// default, and meaningful only under LendAndBorrow. BorrowLimits caps, per unit
+// named, what it allows. LendLimits is the most that the share lends, per unit
+// named; a unit that is not named is lent whole. Weight is the share's part
+// under IdleFairShare; shares of weight 0 come last. AWS Batch has no words for
+// these three.
 type Share struct {
 	Queue             string            `json:"queue"`
 	Name              string            `json:"name"`
 	Limits            []Limit           `json:"limits"`
 	Sharing           Sharing           `json:"sharing"`
 	BorrowLimit       int64             `json:"borrowLimit"`
+	BorrowLimits      []Limit           `json:"borrowLimits,omitempty"`
+	LendLimits        []Limit           `json:"lendLimits,omitempty"`
+	Weight            int64             `json:"weight"`
 	InSharePreemption bool              `json:"inSharePreemption"`
 	State             State             `json:"state"`
 	Status            Status            `json:"status"`

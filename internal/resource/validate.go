@@ -27,8 +27,10 @@ const (
 	MaxQueuePriority  = 1000
 	MaxLimit          = math.MaxInt32
 	MaxBorrowLimit    = math.MaxInt32
+	MaxWeight         = 1000
 	MinTimeLimit      = 600 * time.Second
 	MaxTimeLimit      = 86400 * time.Second
+	MaxRuleDuration   = 365 * 24 * time.Hour
 )
 
 // FieldError is the error of a field whose value cannot be. Its message is
@@ -70,6 +72,17 @@ func ValidInstanceType(unit string) bool {
 	return isTypePart(parts[1]) && isTypePart(parts[2])
 }
 
+// ValidUnit reports whether a unit reads as an instance type, or as one resource
+// of it: ml.g5.12xlarge/accelerators, /vcpu or /memory. Only whole instances
+// have a name in AWS Batch.
+func ValidUnit(unit string) bool {
+	instance, part, of := strings.Cut(unit, "/")
+	if of && part != "accelerators" && part != "vcpu" && part != "memory" {
+		return false
+	}
+	return ValidInstanceType(instance)
+}
+
 func isTypePart(part string) bool {
 	for _, c := range []byte(part) {
 		if !isNameByte(c) || c == '_' || c >= 'A' && c <= 'Z' {
@@ -98,10 +111,13 @@ func (p Policy) Validate() error {
 	if !ValidName(p.Name) {
 		return badName("Scheduling policy", "name", p.Name)
 	}
-	if p.IdleAssignment != IdleFIFO {
-		return invalid("Idle resource assignment strategy must be one of [FIFO]. idleResourceAssignmentStrategy is %q", p.IdleAssignment)
+	if p.IdleAssignment != IdleFIFO && p.IdleAssignment != IdleFairShare {
+		return invalid("idleAssignment is %q; use %s or %s", p.IdleAssignment, IdleFIFO, IdleFairShare)
 	}
-	return ValidateTags(p.Tags)
+	return first(
+		p.Rules.validate,
+		func() error { return ValidateTags(p.Tags) },
+	)
 }
 
 // Validate returns an error that names the first field of the queue with a
@@ -131,8 +147,10 @@ func (s Share) Validate() error {
 	}
 	return first(
 		func() error { return validateState(s.State) },
-		func() error { return validateShareLimits(s.Limits) },
+		func() error { return validateUnitLimits(s.Limits) },
 		s.validateSharing,
+		s.validateCaps,
+		s.validateWeight,
 		func() error { return ValidateTags(s.Tags) },
 	)
 }
@@ -151,6 +169,46 @@ func (s Share) validateSharing() error {
 		}
 	default:
 		return invalid("resource sharing strategy is %q; use %s, %s or %s", s.Sharing, Reserve, Lend, LendAndBorrow)
+	}
+	return nil
+}
+
+// validateCaps checks the absolute limits of lending and borrowing.
+func (s Share) validateCaps() error {
+	if len(s.BorrowLimits) > 0 && s.Sharing != LendAndBorrow {
+		return invalid("borrowLimits has %d entries, but a share with strategy %s does not borrow; leave borrowLimits out or use strategy %s",
+			len(s.BorrowLimits), s.Sharing, LendAndBorrow)
+	}
+	if len(s.LendLimits) > 0 && s.Sharing == Reserve {
+		return invalid("lendLimits has %d entries, but a share with strategy %s does not lend; leave lendLimits out or use strategy %s or %s",
+			len(s.LendLimits), s.Sharing, Lend, LendAndBorrow)
+	}
+	return first(
+		func() error { return validateCap("borrowLimits", s.BorrowLimits) },
+		func() error { return validateCap("lendLimits", s.LendLimits) },
+	)
+}
+
+func validateCap(field string, limits []Limit) error {
+	seen := make(map[string]bool, len(limits))
+	for _, l := range limits {
+		if !ValidUnit(l.Unit) {
+			return invalid("%s names %q; use an instance type such as ml.g5.xlarge, or a resource of one such as ml.g5.xlarge/vcpu", field, l.Unit)
+		}
+		if seen[l.Unit] {
+			return invalid("%s has %s twice; give each unit once", field, l.Unit)
+		}
+		seen[l.Unit] = true
+		if l.Max < 0 || l.Max > MaxLimit {
+			return invalid("%s of %s is %d; use 0 to %d", field, l.Unit, l.Max, int64(MaxLimit))
+		}
+	}
+	return nil
+}
+
+func (s Share) validateWeight() error {
+	if s.Weight < 0 || s.Weight > MaxWeight {
+		return invalid("weight is %d; use 0 to %d", s.Weight, MaxWeight)
 	}
 	return nil
 }
@@ -188,7 +246,7 @@ func validateEnvironmentLimits(limits []Limit) error {
 	if counts {
 		return validateMax(limits[0])
 	}
-	return validateShareLimits(limits)
+	return validateUnitLimits(limits)
 }
 
 func otherUnits(limits []Limit) string {
@@ -204,9 +262,9 @@ func otherUnits(limits []Limit) string {
 	return strings.Join(others, ", ")
 }
 
-// validateShareLimits checks limits by instance type, which are the only ones
-// that a share may have.
-func validateShareLimits(limits []Limit) error {
+// validateUnitLimits checks limits by unit, which are the only ones that a
+// share may have.
+func validateUnitLimits(limits []Limit) error {
 	if len(limits) == 0 {
 		return invalid("Capacitylimits are required. Give 1 to %d capacityLimits", MaxLimits)
 	}
@@ -215,7 +273,7 @@ func validateShareLimits(limits []Limit) error {
 	}
 	seen := make(map[string]bool, len(limits))
 	for _, l := range limits {
-		if !ValidInstanceType(l.Unit) {
+		if !ValidUnit(l.Unit) {
 			return invalid("%s is unknown capacity unit. Use an instance type such as ml.g5.xlarge as capacityUnit", l.Unit)
 		}
 		if seen[l.Unit] {

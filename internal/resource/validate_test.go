@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -85,9 +86,32 @@ func TestValidate(t *testing.T) {
 		},
 		{
 			"idle assignment", policy(func(p *Policy) { p.IdleAssignment = "" }),
-			`Idle resource assignment strategy must be one of [FIFO]. idleResourceAssignmentStrategy is "".`,
+			`idleAssignment is ""; use FIFO or FAIR_SHARE.`,
 		},
 
+		{"policy with every rule", policy(func(p *Policy) {
+			p.IdleAssignment = IdleFairShare
+			p.Rules = Rules{
+				Queueing: Backfill, PriorityScope: InCohort, Victims: NewestFirst, BorrowerPreemption: true, Rebalance: true,
+				ShareUnallocated: true, AssumedCheckpointInterval: time.Hour, MinRuntime: time.Minute, GracePeriod: time.Second,
+			}
+		}), ""},
+		{
+			"queueing", policy(func(p *Policy) { p.Rules.Queueing = "STRICT" }),
+			`queueing is "STRICT"; use BEST_EFFORT or BACKFILL, or leave it out for strict order.`,
+		},
+		{
+			"priority scope", policy(func(p *Policy) { p.Rules.PriorityScope = "WORLD" }),
+			`priorityScope is "WORLD"; use COHORT, or leave it out for priorities that compare inside a share.`,
+		},
+		{
+			"victims", policy(func(p *Policy) { p.Rules.Victims = "OLDEST" }),
+			`victims is "OLDEST"; use MOST_OVER_QUOTA or NEWEST_FIRST, or leave it out for least lost work.`,
+		},
+		{
+			"a rule's duration", policy(func(p *Policy) { p.Rules.MinRuntime = -time.Second }),
+			"minRuntime is -1s; use 0s to 8760h0m0s.",
+		},
 		{"queue", queue(func(q *Queue) { q.TimeLimitActions = []TimeLimitAction{action(misconfigured, MinTimeLimit)} }), ""},
 		{
 			"queue name", queue(func(q *Queue) { q.Name = "a/b" }),
@@ -129,6 +153,27 @@ func TestValidate(t *testing.T) {
 			"borrow limit of a reserve", share(func(s *Share) { s.Sharing, s.BorrowLimit = Reserve, 5 }),
 			"borrowLimit is 5, but a share with strategy RESERVE does not borrow; leave borrowLimit out or use strategy LEND_AND_BORROW.",
 		},
+		{"share with everything", share(func(s *Share) {
+			s.BorrowLimits, s.LendLimits, s.Weight = []Limit{{g5, 0}}, []Limit{{g5 + "/vcpu", 4}}, MaxWeight
+		}), ""},
+		{
+			"borrow limits of a lender", share(func(s *Share) { s.Sharing, s.BorrowLimits = Lend, one }),
+			"borrowLimits has 1 entries, but a share with strategy LEND does not borrow; leave borrowLimits out or use strategy LEND_AND_BORROW.",
+		},
+		{
+			"lend limits of a reserve", share(func(s *Share) { s.Sharing, s.LendLimits = Reserve, one }),
+			"lendLimits has 1 entries, but a share with strategy RESERVE does not lend; leave lendLimits out or use strategy LEND or LEND_AND_BORROW.",
+		},
+		{
+			"lend limit of an unknown unit", share(func(s *Share) { s.LendLimits = []Limit{{"gpu", 1}} }),
+			`lendLimits names "gpu"; use an instance type such as ml.g5.xlarge, or a resource of one such as ml.g5.xlarge/vcpu.`,
+		},
+		{
+			"lend limit twice", share(func(s *Share) { s.LendLimits = []Limit{{g5, 1}, {g5, 2}} }),
+			"lendLimits has ml.g5.xlarge twice; give each unit once.",
+		},
+		{"negative lend limit", share(func(s *Share) { s.LendLimits = []Limit{{g5, -1}} }), "lendLimits of ml.g5.xlarge is -1; use 0 to 2147483647."},
+		{"weight", share(func(s *Share) { s.Weight = MaxWeight + 1 }), "weight is 1001; use 0 to 1000."},
 		{"strategy", share(func(s *Share) { s.Sharing = "GIVE" }), `resource sharing strategy is "GIVE"; use RESERVE, LEND or LEND_AND_BORROW.`},
 	}
 	for _, tt := range tests {
@@ -150,5 +195,29 @@ func TestValidInstanceType(t *testing.T) {
 		if got := ValidInstanceType(unit); got != want {
 			t.Errorf("ValidInstanceType(%q) = %v, want %v", unit, got, want)
 		}
+	}
+}
+
+func TestValidUnit(t *testing.T) {
+	for unit, want := range map[string]bool{
+		"ml.g5.xlarge": true, "ml.g5.xlarge/accelerators": true, "ml.g5.xlarge/vcpu": true, "ml.g5.xlarge/memory": true,
+		"ml.g5.xlarge/": false, "ml.g5.xlarge/disk": false, "g5/vcpu": false, "ml.g5.xlarge/vcpu/vcpu": false, NumInstances: false,
+	} {
+		if got := ValidUnit(unit); got != want {
+			t.Errorf("ValidUnit(%q) = %v, want %v", unit, got, want)
+		}
+	}
+}
+
+func TestShareFromBeforeThereWereWeights(t *testing.T) {
+	for text, want := range map[string]int64{`{"name":"s"}`: DefaultWeight, `{"name":"s","weight":0}`: 0, `{"name":"s","weight":7}`: 7} {
+		var s Share
+		if err := json.Unmarshal([]byte(text), &s); err != nil || s.Name != "s" || s.Weight != want {
+			t.Errorf("%s is read as %+v, %v; want weight %d", text, s, err, want)
+		}
+	}
+	var s Share
+	if err := json.Unmarshal([]byte(`{"name":1}`), &s); err == nil {
+		t.Error("a name that is no text is read")
 	}
 }

@@ -24,6 +24,9 @@ type Attempt struct {
 	TrainingJobName string // unique to the attempt
 	TrainingJobARN  string
 	Payload         string // the CreateTrainingJob request as JSON
+	// Grace is how long its workers have to end once they are told to; 0: as
+	// long as the runner gives everybody.
+	Grace time.Duration
 }
 
 // Outcome is how an attempt ended.
@@ -77,7 +80,7 @@ type Runner interface {
 	Start(Attempt)
 
 	// Stop tells every worker of the attempt to end: SIGTERM, the grace
-	// period, SIGKILL. Stopping twice, or what has ended, does nothing.
+	// period it was started with, SIGKILL. Stopping twice, or what has ended, does nothing.
 	Stop(Key)
 
 	// Close stops watching and reporting. Workers go on.

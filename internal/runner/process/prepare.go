@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bursar-io/bursar/internal/runner"
 	"github.com/bursar-io/bursar/internal/trainingjob"
@@ -74,7 +76,7 @@ func (r *Runner) makeWorkers(ctx context.Context, dir string, a runner.Attempt, 
 		if err != nil {
 			return err
 		}
-		if err := r.writeLaunch(worker, shared.member(n+1, instance, r.rootOf(worker), seenAt)); err != nil {
+		if err := r.writeLaunch(worker, shared.member(n+1, instance, r.rootOf(worker), seenAt), cmp.Or(a.Grace, r.cfg.Grace)); err != nil {
 			return err
 		}
 	}
@@ -89,7 +91,7 @@ func (r *Runner) rootOf(worker string) string {
 	return filepath.Join(worker, containerDir)
 }
 
-func (r *Runner) writeLaunch(worker string, m member) error {
+func (r *Runner) writeLaunch(worker string, m member, grace time.Duration) error {
 	config := filepath.Join(worker, containerDir, "input", "config")
 	for name, content := range m.configFiles() {
 		data, err := json.Marshal(content)
@@ -105,7 +107,7 @@ func (r *Runner) writeLaunch(worker string, m member) error {
 		Env:      environment(r.environ, m),
 		Dir:      m.path("code"),
 		Isolate:  r.isolate,
-		Grace:    r.cfg.Grace,
+		Grace:    grace,
 		LogLimit: r.cfg.LogLimit,
 		LogFiles: r.cfg.LogFiles,
 	})

@@ -122,6 +122,20 @@ func testStops(t *testing.T, h Harness) {
 			t.Errorf("was killed after %v, which is within the grace period of %v", took, Grace)
 		}
 	})
+	t.Run("by force, after a grace period of its own", func(t *testing.T) {
+		w := watch(t, h)
+		job := h.Job(t, Worker{Waits: true, Ignores: true})
+		a := NewAttempt(t, job.Payload)
+		a.Grace = 3 * Grace
+		w.r.Start(a)
+		job.Ready(1)
+		told := time.Now()
+		w.r.Stop(a.Key)
+		w.expectEnd(a.Key, stopped)
+		if took := time.Since(told); took < a.Grace {
+			t.Errorf("was killed after %v, which is within its grace period of %v", took, a.Grace)
+		}
+	})
 	t.Run("before it runs", func(t *testing.T) {
 		w := watch(t, h)
 		a := w.start(h.Job(t, Worker{Waits: true}).Payload)

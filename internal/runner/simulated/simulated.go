@@ -169,7 +169,7 @@ func (r *watcher) Stop(k runner.Key) {
 	}
 	a.stopping = true
 	a.cancel()
-	a.after(min(a.program.Stopping, w.grace), func() func() {
+	a.after(min(a.program.Stopping, a.grace), func() func() {
 		return a.end(runner.Observation{Outcome: runner.Stopped})
 	})
 }
@@ -191,6 +191,7 @@ type attempt struct {
 	world    *World
 	key      runner.Key
 	program  Program
+	grace    time.Duration
 	event    runner.Event       // the last one but Checkpointed
 	last     runner.Observation // of event
 	since    time.Time          // since when it has run without a checkpoint
@@ -202,7 +203,9 @@ type attempt struct {
 
 // begin starts an attempt that is in nobody's books yet.
 func (w *World) begin(of runner.Attempt) *attempt {
-	a := &attempt{world: w, key: of.Key, program: w.program(of), pending: map[int]func(){}}
+	a := &attempt{
+		world: w, key: of.Key, program: w.program(of), grace: cmp.Or(of.Grace, w.grace), pending: map[int]func(){},
+	}
 	a.after(0, func() func() { return a.enter(runner.Observation{Event: runner.Starting}) })
 	a.after(a.program.Startup, a.run)
 	return a

@@ -37,7 +37,7 @@ func recordedJobs() store.Batch {
 	b.Environments = []resource.Environment{{Name: "environment", State: resource.Enabled, Limits: []resource.Limit{{Unit: "ml.g5.xlarge", Max: 3}}, CreatedAt: at}}
 	b.Policies = []resource.Policy{{Name: "policy", IdleAssignment: resource.IdleFIFO, CreatedAt: at}}
 	b.Queues = []resource.Queue{{Name: "queue", Environment: "environment", Policy: "policy", CreatedAt: at}}
-	b.Shares = []resource.Share{{Queue: "queue", Name: "share-1", Sharing: resource.LendAndBorrow, BorrowLimit: resource.Unlimited, CreatedAt: at}}
+	b.Shares = []resource.Share{{Queue: "queue", Name: "share-1", Sharing: resource.LendAndBorrow, BorrowLimit: resource.Unlimited, Weight: resource.DefaultWeight, CreatedAt: at}}
 	return b
 }
 
