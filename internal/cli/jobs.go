@@ -135,7 +135,7 @@ func (c *commands) detailLines(j bursarapi.Job) []terminal.Line {
 	fields.add("submitted", jobtext.Time(j.Job.CreatedAt))
 	fields.add("checkpoint", jobtext.Time(j.Job.CheckpointAt))
 	if j.Job.PreemptionCount > 0 {
-		fields.add("preempted", fmt.Sprintf("%d times", j.Job.PreemptionCount))
+		fields.add("preempted", times(j.Job.PreemptionCount))
 	}
 	lines := fields.lines()
 	if runs := runsOf(j.Job); len(runs) > 0 {
@@ -143,6 +143,13 @@ func (c *commands) detailLines(j bursarapi.Job) []terminal.Line {
 		lines = append(lines, runLines(runs)...)
 	}
 	return lines
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // runsOf is every run of a job that is remembered, oldest first.

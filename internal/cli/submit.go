@@ -26,10 +26,10 @@ type submission struct {
 	name, queue, share string
 	instances          []string
 	priority           int32
-	environment        map[string]string
-	hyperparameters    map[string]string
-	channels           map[string]string
-	tags               map[string]string
+	environment        pairs
+	hyperparameters    pairs
+	channels           pairs
+	tags               pairs
 	timeout            time.Duration
 	retries            int32
 	preemptionRetries  int32
@@ -37,8 +37,27 @@ type submission struct {
 	command            []string
 }
 
+// pairs is a flag that may be repeated, each time as NAME=VALUE.
+type pairs map[string]string
+
+// Set implements pflag.Value.
+func (p pairs) Set(text string) error {
+	name, value, found := strings.Cut(text, "=")
+	if !found || name == "" {
+		return errors.New("it must be NAME=VALUE")
+	}
+	p[name] = value
+	return nil
+}
+
+// Type implements pflag.Value: it is what --help calls the value.
+func (pairs) Type() string { return "NAME=VALUE" }
+
+// String implements pflag.Value: there is no default to tell.
+func (pairs) String() string { return "" }
+
 func (c *commands) submit() *cobra.Command {
-	var s submission
+	s := submission{environment: pairs{}, hyperparameters: pairs{}, channels: pairs{}, tags: pairs{}}
 	command := &cobra.Command{
 		Use:   "submit [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Submit a training job",
@@ -61,12 +80,12 @@ submit was called in.`,
 	flags.StringVar(&s.name, "name", "", "name of the job (default: the program's)")
 	flags.StringVar(&s.queue, "queue", "", "job queue (default: the one that has the share)")
 	flags.StringVar(&s.share, "share", "", "quota share")
-	flags.StringSliceVar(&s.instances, "instances", nil, "instances wanted, as TYPE:COUNT; more than one type makes instance groups (required)")
+	flags.StringSliceVar(&s.instances, "instances", nil, "`TYPE:COUNT` of the instances wanted; more than one type makes instance groups (required)")
 	flags.Int32Var(&s.priority, "priority", 0, "scheduling priority, 0 to 9999, higher first")
-	flags.StringToStringVar(&s.environment, "env", nil, "environment variables, as NAME=VALUE")
-	flags.StringToStringVar(&s.hyperparameters, "hyperparameter", nil, "hyperparameters, as NAME=VALUE")
-	flags.StringToStringVar(&s.channels, "channel", nil, "input channels, as NAME=URI, such as train=file:///data/train")
-	flags.StringToStringVar(&s.tags, "tag", nil, "tags, as KEY=VALUE")
+	flags.Var(s.environment, "env", "an environment variable; may be repeated")
+	flags.Var(s.hyperparameters, "hyperparameter", "a hyperparameter; may be repeated")
+	flags.Var(s.channels, "channel", "an input channel and its URI, such as train=file:///data/train; may be repeated")
+	flags.Var(s.tags, "tag", "a tag; may be repeated")
 	flags.DurationVar(&s.timeout, "timeout", 0, "longest that one attempt may run, such as 2h")
 	flags.Int32Var(&s.retries, "retries", 0, "how often a failed job is tried again")
 	flags.Int32Var(&s.preemptionRetries, "preemption-retries", 0, "how often a preempted job comes back (default: always)")

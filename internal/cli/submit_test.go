@@ -86,9 +86,9 @@ func TestPayload(t *testing.T) {
 	s := submission{
 		name: "train_it", here: true, command: []string{"python", "train.py", "--epochs", "3"},
 		instances:       []string{"ml.g5.xlarge:2"},
-		environment:     map[string]string{"A": "1"},
-		hyperparameters: map[string]string{"lr": "0.1"},
-		channels:        map[string]string{"train": "file:///data/t", "eval": "file:///data/e"},
+		environment:     pairs{"A": "1"},
+		hyperparameters: pairs{"lr": "0.1"},
+		channels:        pairs{"train": "file:///data/t", "eval": "file:///data/e"},
 	}
 	text, err := c.payload(s)
 	if err != nil {

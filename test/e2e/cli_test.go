@@ -141,13 +141,13 @@ func TestSubmitRunsWhereItsUserIs(t *testing.T) {
 	here := t.TempDir()
 	live.Must(t, os.WriteFile(filepath.Join(here, "hello.sh"), []byte(`echo "$1, $NAME and $SM_HP_LR"`), 0o600))
 	submit := exec.CommandContext(t.Context(), live.Bursar(), "submit", "--data-dir", s.Dir, "--share", "QS1", "--instances", "ml.g5.xlarge:1",
-		"--env", "NAME=world", "--hyperparameter", "lr=0.1", "--retries", "1", "--preemption-retries", "3", "--timeout", "1h", "--tag", "team=ml", "--", "sh", "hello.sh", "hello")
+		"--env", "NAME=world, again", "--hyperparameter", "lr=0.1", "--retries", "1", "--preemption-retries", "3", "--timeout", "1h", "--tag", "team=ml", "--", "sh", "hello.sh", "hello")
 	submit.Dir = here
 	if output, err := submit.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 	live.Eventually(t, "it succeeds", func() bool { return strings.Contains(run(t, s, "job", "hello"), "SUCCEEDED") })
-	if got := run(t, s, "logs", "hello"); got != "hello, world and 0.1\n" {
+	if got := run(t, s, "logs", "hello"); got != "hello, world, again and 0.1\n" {
 		t.Errorf("it printed %q", got)
 	}
 }
@@ -168,6 +168,7 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 		{"no job named", []string{"why"}, "got 0 arguments; name one JOB"},
 		{"no such share", []string{"submit", "--share", "QS9", "--instances", "ml.g5.xlarge:1", "--", "true"}, `--share is "QS9", which no queue has; it must be one of QS1, QS2, QS3`},
 		{"no instances", []string{"submit", "--share", "QS1", "--", "true"}, "--instances is missing"},
+		{"a pair that is none", []string{"submit", "--env", "NAME", "--", "true"}, `invalid argument "NAME" for "--env" flag: it must be NAME=VALUE`},
 		{"no program", []string{"submit", "--share", "QS1", "--instances", "ml.g5.xlarge:1"}, "no program given; name it after --"},
 		{"a name that is none", []string{"submit", "--share", "QS1", "--instances", "ml.g5.xlarge:1", "--name", "a b", "--", "true"}, "a b"},
 		{"a priority that is none", []string{"priority", "nobody", "high"}, `the priority is "high"; it must be a whole number from 0 to 9999`},
