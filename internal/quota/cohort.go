@@ -37,12 +37,13 @@ type Cohort struct {
 	ends    []*entry // running jobs that declare a maximum runtime, by when they end
 
 	// Every share with a waiting job is in one stage (see pass.go).
-	steps    [lastStep + 1]heap[*share] // by stage
-	blocked  []*share
-	dirty    []*share // to be lined up again
-	hopeful  []*share // blocked, but for a choice of victims that time may change
-	claiming []*share // with nominated jobs
-	parking  []*share // of whose jobs some may have become, or ceased to be, parked
+	steps     [lastStep + 1]heap[*share] // by stage
+	blocked   []*share
+	dirty     []*share // to be lined up again
+	hopeful   []*share // blocked, but for a choice of victims that time may change
+	claiming  []*share // with nominated jobs
+	lingering []*share // that linger
+	parking   []*share // of whose jobs some may have become, or ceased to be, parked
 
 	fair      []*share // identifiers of fair-share job queues
 	nowMillis int64    // of the pass
@@ -64,6 +65,7 @@ type share struct {
 	roll      roll // of the holders that are not stopping
 	resting   int  // jobs in backoff
 	owing     int  // jobs that stop for the share
+	lingers   bool // jobs that stopped for it are gone, and its head has yet to claim what they gave back
 
 	stage   stage
 	at      int      // in the stage's heap or slice
@@ -196,7 +198,7 @@ func (c *Cohort) RemoveShare(name string) error {
 	}
 	c.unstage(s)
 	gone := func(other *share) bool { return other == s }
-	for _, list := range []*[]*share{&c.list, &c.fair, &c.dirty, &c.hopeful, &c.claiming, &c.parking} {
+	for _, list := range []*[]*share{&c.list, &c.fair, &c.lingering, &c.dirty, &c.hopeful, &c.claiming, &c.parking} {
 		*list = slices.DeleteFunc(*list, gone)
 	}
 	delete(c.shares, name)
@@ -444,10 +446,16 @@ func (c *Cohort) stop(e *entry, why Preemption) {
 
 // owe counts the jobs that stop for a share.
 func (c *Cohort) owe(share string, change int) {
-	if s, ok := c.shares[share]; ok {
-		s.owing += change
-		c.touch(s)
+	s, ok := c.shares[share]
+	if !ok {
+		return
 	}
+	s.owing += change
+	if change < 0 && !s.lingers {
+		s.lingers = true
+		c.lingering = append(c.lingering, s)
+	}
+	c.touch(s)
 }
 
 // drop takes back what a job holds, and leaves it in no place.

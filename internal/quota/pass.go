@@ -49,6 +49,7 @@ func (c *Cohort) Pass(now time.Time) []Decision {
 	p := pass{Cohort: c, now: at}
 	for p.step() {
 	}
+	p.endLingering()
 	p.park()
 	return p.decisions
 }
@@ -321,8 +322,17 @@ func (c *Cohort) borrowsFirst(a, b *share) bool {
 	return a.front().ahead(b.front())
 }
 
-// isOwed reports whether jobs stop for the share's front.
-func (s *share) isOwed() bool { return s.owing > 0 && !s.settled }
+// isOwed reports whether jobs stop for the share's front, or have just stopped.
+func (s *share) isOwed() bool { return (s.owing > 0 || s.lingers) && !s.settled }
+
+// endLingering ends the precedence of shares for which jobs have stopped: by
+// now their heads were granted what was given back, or claim it.
+func (c *Cohort) endLingering() {
+	c.lingering = slices.DeleteFunc(c.lingering, func(s *share) bool {
+		s.lingers = s.lingers && len(s.nominated) > 0
+		return !s.lingers
+	})
+}
 
 // try lets a candidate start by the plan of its step. Where there is none it
 // goes on to a later step, or is blocked.
@@ -477,6 +487,7 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 
 func (p *pass) grant(s *share, front *entry, ground Ground) {
 	s.leave(front)
+	s.lingers = false
 	delete(s.told, front)
 	p.hold(front, p.now)
 	if s.record != nil {
