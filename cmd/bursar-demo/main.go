@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,8 +19,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, os.Args[1:])
+	interrupted := ctx.Err() != nil
 	stop()
-	if err != nil {
+	switch {
+	case err == nil:
+	case interrupted && errors.Is(err, context.Canceled):
+		os.Exit(130) // as a shell has it; there is nothing to add
+	default:
 		fmt.Fprintln(os.Stderr, "bursar-demo:", err)
 		os.Exit(1)
 	}

@@ -3,6 +3,7 @@ package bursarapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -137,8 +138,11 @@ func (c *Client) open(ctx context.Context, path string, values url.Values) (io.R
 		return nil, fmt.Errorf("signing a request: %w", err)
 	}
 	resp, err := c.http.Do(r)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		err = failed.Err // without the request, which says nothing to people
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking the server at %s: %w", c.endpoint, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil

@@ -38,12 +38,18 @@ func Run(ctx context.Context, s System, args []string) int {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	err := root.ExecuteContext(ctx)
-	if err == nil || (errors.Is(err, context.Canceled) && ctx.Err() != nil) {
+	switch {
+	case err == nil:
 		return 0
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return statusInterrupted
 	}
 	fmt.Fprintln(s.Err, "bursar:", err)
 	return 1
 }
+
+// statusInterrupted is a shell's status of a program that was interrupted.
+const statusInterrupted = 130
 
 // commands holds what the commands share.
 type commands struct {
@@ -69,7 +75,7 @@ some instances, lends what it leaves idle, and gets it back when it needs it.
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(c.serve(), c.policy())
+	root.AddCommand(c.serve(), c.simulate(), c.policy())
 	for _, command := range []*cobra.Command{
 		c.submit(), c.jobs(), c.job(), c.logs(), c.stop(), c.priority(), c.shares(), c.queue(), c.why(),
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 
 	"github.com/bursar-io/bursar/internal/app"
+	"github.com/bursar-io/bursar/internal/bursarapi"
 	"github.com/bursar-io/bursar/test/live"
 )
 
@@ -30,6 +31,11 @@ func TestStoppedServerLeavesJobsRunning(t *testing.T) {
 	id := submit(t, s.Batch(), "outlives", "QS1", 1, nil, waiter(release)...)
 	live.Eventually(t, "the job runs", func() bool { return strings.Contains(startedOutput(t, s, id), "started") })
 
+	followed, err := s.Bursar().Log(t.Context(), bursarapi.LogQuery{Job: id, Follow: true})
+	live.Must(t, err)
+	defer followed.Close()
+
+	// Whoever follows a log does not keep a server from stopping.
 	if status := s.Stop(); status != 0 {
 		t.Errorf("the server ended with status %d", status)
 	}
