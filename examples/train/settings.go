@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -39,8 +40,8 @@ func readSettings(getenv func(string) string) (settings, error) {
 		batch:           h.positive("BATCH", 32),
 		learningRate:    h.rate("LEARNING_RATE", 0.1),
 		seed:            uint64(h.positive("SEED", 1)),
-		checkpointDir:   firstOf(getenv("SM_CHECKPOINT_DIR"), "/opt/ml/checkpoints"),
-		modelDir:        firstOf(getenv("SM_MODEL_DIR"), "/opt/ml/model"),
+		checkpointDir:   cmp.Or(getenv("SM_CHECKPOINT_DIR"), "/opt/ml/checkpoints"),
+		modelDir:        cmp.Or(getenv("SM_MODEL_DIR"), "/opt/ml/model"),
 	}
 	if h.err != nil {
 		return settings{}, h.err
@@ -104,11 +105,4 @@ func (h *hyperparameters) fail(name, text, want string) {
 	if h.err == nil {
 		h.err = fmt.Errorf("SM_HP_%s is %q; it must be %s", name, text, want)
 	}
-}
-
-func firstOf(value, otherwise string) string {
-	if value != "" {
-		return value
-	}
-	return otherwise
 }

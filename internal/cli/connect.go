@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,18 +42,18 @@ type server struct {
 // connect finds the server: what a flag says comes before what the environment
 // says, and that before what is in a data directory.
 func (c *commands) connect() (server, error) {
-	dir := firstOf(c.dataDir, c.Getenv(envDataDir), defaultDataDir)
-	s := server{endpoint: firstOf(c.endpoint, c.Getenv(envEndpoint))}
+	dir := cmp.Or(c.dataDir, c.Getenv(envDataDir), defaultDataDir)
+	s := server{endpoint: cmp.Or(c.endpoint, c.Getenv(envEndpoint))}
 	found, err := app.ReadServerFile(dir)
 	switch {
 	case err == nil:
-		s.endpoint = firstOf(s.endpoint, found.URL)
+		s.endpoint = cmp.Or(s.endpoint, found.URL)
 	case !errors.Is(err, fs.ErrNotExist):
 		return server{}, err
 	case s.endpoint == "":
 		return server{}, fmt.Errorf("no server found: none runs on data directory %s; start one with \"bursar serve\", or name one with --data-dir, --endpoint or %s", dir, envEndpoint)
 	}
-	s.region = firstOf(c.region, found.Region, c.Getenv("AWS_REGION"), c.Getenv("AWS_DEFAULT_REGION"), app.DefaultRegion)
+	s.region = cmp.Or(c.region, found.Region, c.Getenv("AWS_REGION"), c.Getenv("AWS_DEFAULT_REGION"), app.DefaultRegion)
 	s.credentials, err = c.findCredentials(dir)
 	return s, err
 }
@@ -70,7 +71,7 @@ func (c *commands) findCredentials(dir string) (aws.Credentials, error) {
 			}, nil
 		}
 		if path := c.Getenv("AWS_SHARED_CREDENTIALS_FILE"); path != "" {
-			return readCredentials(path, firstOf(c.Getenv("AWS_PROFILE"), auth.AdministratorProfile))
+			return readCredentials(path, cmp.Or(c.Getenv("AWS_PROFILE"), auth.AdministratorProfile))
 		}
 	}
 	return readCredentials(filepath.Join(dir, app.CredentialsFile), auth.AdministratorProfile)
@@ -105,13 +106,4 @@ func (c *commands) batch(s server) *batch.Client {
 			return s.credentials, nil
 		}),
 	})
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

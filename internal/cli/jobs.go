@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,7 +65,7 @@ func (c *commands) jobLines(jobs []bursarapi.Job) []terminal.Line {
 		table.Add(
 			terminal.Span{Text: short[i], Style: terminal.Dim},
 			terminal.Span{Text: j.Job.Name, Style: terminal.Bold},
-			terminal.Span{Text: firstOf(j.Job.Share, "-")},
+			terminal.Span{Text: cmp.Or(j.Job.Share, "-")},
 			terminal.Span{Text: fmt.Sprint(j.Job.Priority)},
 			jobtext.State(j.Job),
 			terminal.Span{Text: jobtext.Since(now, j.Job.UpdatedAt)},
@@ -171,8 +172,8 @@ func runLines(runs []job.Attempt) []terminal.Line {
 		}
 		table.Add(
 			terminal.Span{Text: fmt.Sprint(r.Run)},
-			terminal.Span{Text: firstOf(jobtext.Time(r.StartedAt), "-")},
-			terminal.Span{Text: firstOf(jobtext.Time(r.StoppedAt), "-")},
+			terminal.Span{Text: cmp.Or(jobtext.Time(r.StartedAt), "-")},
+			terminal.Span{Text: cmp.Or(jobtext.Time(r.StoppedAt), "-")},
 			terminal.Span{Text: because},
 		)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -40,7 +41,7 @@ the data directory.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&config.DataDir, "data-dir", firstOf(c.Getenv(envDataDir), defaultDataDir), "directory of everything the server keeps")
+	flags.StringVar(&config.DataDir, "data-dir", cmp.Or(c.Getenv(envDataDir), defaultDataDir), "directory of everything the server keeps")
 	flags.StringVar(&config.Listen, "listen", "127.0.0.1:8080", "address to listen on")
 	flags.StringVar(&config.Region, "region", app.DefaultRegion, "region that requests are signed for")
 	flags.StringVar(&config.AccountID, "account-id", app.DefaultAccountID, "account in ARNs, 12 digits")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func (c *commands) waitingLines(queue string, jobs []bursarapi.Job) []terminal.L
 	now := c.Now()
 	for i, j := range jobs {
 		table.Add(
-			terminal.Span{Text: firstOf(j.Job.Share, "-")},
+			terminal.Span{Text: cmp.Or(j.Job.Share, "-")},
 			terminal.Span{Text: place(j.Reason)},
 			terminal.Span{Text: short[i], Style: terminal.Dim},
 			terminal.Span{Text: j.Job.Name, Style: terminal.Bold},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -296,7 +297,7 @@ func nameOf(command []string) string {
 	base := filepath.Base(program)
 	name := strings.Trim(notInName.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "-"), "-_")
 	const longest = 63
-	return firstOf(name[:min(len(name), longest)], "job")
+	return cmp.Or(name[:min(len(name), longest)], "job")
 }
 
 // notInTrainingJobName is what SageMaker allows in a job's name and not in a
@@ -306,5 +307,5 @@ var notInTrainingJobName = regexp.MustCompile(`[^A-Za-z0-9]+`)
 func trainingJobName(name string) string {
 	const longest = 63
 	clean := strings.Trim(notInTrainingJobName.ReplaceAllString(name, "-"), "-")
-	return firstOf(strings.TrimRight(clean[:min(len(clean), longest)], "-"), "job")
+	return cmp.Or(strings.TrimRight(clean[:min(len(clean), longest)], "-"), "job")
 }

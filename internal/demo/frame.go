@@ -43,7 +43,7 @@ func (s *scene) frame(now time.Time, url string) []terminal.Line {
 	lines := []terminal.Line{
 		{{Text: "Bursar", Style: terminal.Bold}, {Text: fmt.Sprintf("  at %s, for %s", url, jobtext.Since(now, s.began)), Style: terminal.Dim}},
 		nil,
-		terminal.Text(terminal.Cyan, s.captions),
+		terminal.Text(terminal.Cyan, s.caption),
 		nil,
 	}
 	lines = append(lines, jobtext.Shares(s.balances)...)

@@ -15,7 +15,7 @@ type scene struct {
 	changed chan struct{} // closed when anything changes
 
 	began    time.Time
-	captions string
+	caption  string
 	jobs     []bursarapi.Job // oldest first
 	balances []bursarapi.Balance
 	journal  []bursarapi.Entry
@@ -50,10 +50,10 @@ func (s *scene) look(shown func(*scene) bool) (ok bool, changed <-chan struct{})
 	return shown(s), s.changed
 }
 
-// caption says what the story shows now.
-func (s *scene) caption(text string) {
+// announce says what the story shows now.
+func (s *scene) announce(text string) {
 	s.change(func() {
-		s.captions = text
+		s.caption = text
 		s.happened(time.Now(), terminal.Text(terminal.Bold, text))
 	})
 }

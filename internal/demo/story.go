@@ -42,7 +42,7 @@ func (d *demo) story(ctx context.Context) error {
 
 // prepare creates three shares of one instance each, on an environment of three.
 func (d *demo) prepare(ctx context.Context) error {
-	d.scene.caption("Three teams own one " + instance + " each. QS1 may borrow, QS2 lends, QS3 reserves.")
+	d.scene.announce("Three teams own one " + instance + " each. QS1 may borrow, QS2 lends, QS3 reserves.")
 	one := []types.QuotaShareCapacityLimit{{CapacityUnit: aws.String(instance), MaxCapacity: aws.Int32(1)}}
 	policy, err := d.batch.CreateSchedulingPolicy(ctx, &batch.CreateSchedulingPolicyInput{
 		Name:             aws.String("sharing"),
@@ -93,7 +93,7 @@ func (d *demo) prepare(ctx context.Context) error {
 }
 
 func (d *demo) borrows(ctx context.Context) error {
-	d.scene.caption("QS1 submits three jobs. It owns one instance, and borrows the one that QS2 leaves idle. QS3's stays reserved.")
+	d.scene.announce("QS1 submits three jobs. It owns one instance, and borrows the one that QS2 leaves idle. QS3's stays reserved.")
 	for _, j := range []struct {
 		name     string
 		priority int32
@@ -113,7 +113,7 @@ func (d *demo) borrows(ctx context.Context) error {
 }
 
 func (d *demo) ownerReturns(ctx context.Context) error {
-	d.scene.caption("QS2 wants its instance back. The borrower is told to stop, writes a checkpoint, and waits in its old place.")
+	d.scene.announce("QS2 wants its instance back. The borrower is told to stop, writes a checkpoint, and waits in its old place.")
 	if err := d.submit(ctx, "owner", "QS2", 1, 320); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (d *demo) ownerReturns(ctx context.Context) error {
 }
 
 func (d *demo) outranks(ctx context.Context) error {
-	d.scene.caption("The priority of low is raised to 4. Inside QS1 it now goes before high, which makes room for it.")
+	d.scene.announce("The priority of low is raised to 4. Inside QS1 it now goes before high, which makes room for it.")
 	low, ok := d.scene.job("low")
 	if !ok {
 		return errors.New("job low is not listed")
@@ -140,7 +140,7 @@ func (d *demo) outranks(ctx context.Context) error {
 }
 
 func (d *demo) resume(ctx context.Context) error {
-	d.scene.caption("As instances come free, high and med resume at the step they had reached.")
+	d.scene.announce("As instances come free, high and med resume at the step they had reached.")
 	return d.await(ctx, "every job succeeds", func(s *scene) bool {
 		for _, j := range s.jobs {
 			if !j.Job.Status.Finished() || !s.training[j.Job.Name].ended() {
