@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 
 	"github.com/bursar-io/bursar/internal/job"
+	"github.com/bursar-io/bursar/internal/store"
 )
 
 const (
@@ -141,14 +142,24 @@ func (d *demo) outranks(ctx context.Context) error {
 
 func (d *demo) resume(ctx context.Context) error {
 	d.scene.announce("As instances come free, high and med resume at the step they had reached.")
-	return d.await(ctx, "every job succeeds", func(s *scene) bool {
-		for _, j := range s.jobs {
-			if !j.Job.Status.Finished() || !s.training[j.Job.Name].ended() {
-				return false
-			}
+	return d.await(ctx, "every job succeeds", (*scene).isComplete)
+}
+
+// isComplete reports whether every job has ended, and all is known of it that
+// the summary needs: its last words, and the journal up to its end.
+func (s *scene) isComplete() bool {
+	journaled := 0
+	for _, e := range s.journal {
+		if e.Kind == store.State && job.Status(e.Name).Finished() {
+			journaled++
 		}
-		return true
-	})
+	}
+	for _, j := range s.jobs {
+		if !j.Job.Status.Finished() || !s.training[j.Job.Name].ended() {
+			return false
+		}
+	}
+	return journaled == len(s.jobs)
 }
 
 // submit submits one training on one instance.

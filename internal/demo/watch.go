@@ -24,8 +24,7 @@ const (
 	settleTime = time.Second
 )
 
-// watch looks at what happens and shows it until ctx ends. The last frame
-// shows how it ended.
+// watch looks at what happens and shows it until ctx ends.
 func (d *demo) watch(ctx context.Context) error {
 	failed := make(chan error, 1)
 	var followers sync.WaitGroup
@@ -45,7 +44,7 @@ func (d *demo) watch(ctx context.Context) error {
 	follow(d.followJournal)
 	followed := map[runKey]bool{}
 	for {
-		// The last look is taken after the end, hence another context.
+		// A look that is under way when the story ends is finished.
 		if err := d.look(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
