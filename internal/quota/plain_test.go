@@ -303,9 +303,8 @@ func (p *plain) unlendable(b books, h *plainJob) []quota.Unit {
 // withinQuota is I5: the share's usage would not exceed its nominal.
 func (p *plain) withinQuota(b books, h *plainJob) bool {
 	s := p.shares[h.Share]
-	return 0 == len(unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool {
-		return b.usage(s.Name, u)+amount > s.Nominal[u]
-	}))
+	beyond := unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool { return b.usage(s.Name, u)+amount > s.Nominal[u] })
+	return len(beyond) == 0
 }
 
 // beyondMost is I2: the demanded units in which the share would use more than
@@ -319,7 +318,8 @@ func (p *plain) beyondMost(b books, h *plainJob) []quota.Unit {
 
 // physicallyFree is I1.
 func (p *plain) physicallyFree(b books, h *plainJob) bool {
-	return 0 == len(unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool { return amount > p.free(b, u) }))
+	scarce := unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool { return amount > p.free(b, u) })
+	return len(scarce) == 0
 }
 
 func unitsWhere(demand quota.Amounts, is func(quota.Unit, int64) bool) []quota.Unit {
@@ -1059,44 +1059,45 @@ func (p *plain) whyNotNow(h *plainJob, c claim) quota.Reason {
 // limit. Where it owns all of the pool, the pool is what is too small.
 func (p *plain) whyItsShareIsFull(h *plainJob) quota.Reason {
 	b, s := p.projected(), p.shares[h.Share]
-	if s.Sharing == quota.LendAndBorrow && p.withinQuota(b, h) {
+	beyond := p.beyondMost(b, h)
+	if len(beyond) == 0 || s.Sharing == quota.LendAndBorrow && p.withinQuota(b, h) {
 		return quota.Reason{}
 	}
-	for _, u := range p.beyondMost(b, h) {
-		amount := h.Demand[u]
-		r := quota.Reason{Code: quota.InsufficientQuota, Unit: u, Wants: amount, Lacks: amount - (most(s, u) - b.usage(s.Name, u))}
-		switch {
-		case s.Sharing == quota.LendAndBorrow:
-			r.Code = quota.BorrowLimit
-		case p.free(b, u) < amount && s.Nominal[u] >= p.capacity[u]:
-			r.Code, r.Lacks = quota.InsufficientCapacity, amount-p.free(b, u)
-		}
-		return r
+	u := beyond[0]
+	amount := h.Demand[u]
+	r := quota.Reason{Code: quota.InsufficientQuota, Unit: u, Wants: amount, Lacks: amount - (most(s, u) - b.usage(s.Name, u))}
+	switch {
+	case s.Sharing == quota.LendAndBorrow:
+		r.Code = quota.BorrowLimit
+	case p.free(b, u) < amount && s.Nominal[u] >= p.capacity[u]:
+		r.Code, r.Lacks = quota.InsufficientCapacity, amount-p.free(b, u)
 	}
-	return quota.Reason{}
+	return r
 }
 
 // whyThePoolIsFull names the first unit that lending does not allow.
 func (p *plain) whyThePoolIsFull(h *plainJob) quota.Reason {
 	b, s := p.projected(), p.shares[h.Share]
-	for _, u := range p.unlendable(b, h) {
-		amount, nominals := h.Demand[u], int64(0)
-		for _, r := range p.shares {
-			nominals += r.Nominal[u]
-		}
-		r := quota.Reason{Code: quota.InsufficientQuota, Unit: u, Wants: amount, Lacks: p.lacks(b, s, u, amount)}
-		switch {
-		case p.free(b, u) >= amount:
-			r.Code = quota.Reserved
-		case p.withinQuota(b, h) || p.capacity[u] < nominals:
-			r.Code = quota.InsufficientCapacity
-		}
-		if p.withinQuota(b, h) && p.free(b, u) < amount {
-			r.Lacks = amount - p.free(b, u)
-		}
-		return r
+	short := p.unlendable(b, h)
+	if len(short) == 0 {
+		return quota.Reason{}
 	}
-	return quota.Reason{}
+	u := short[0]
+	var nominals int64
+	for _, r := range p.shares {
+		nominals += r.Nominal[u]
+	}
+	amount, entitled := h.Demand[u], p.withinQuota(b, h)
+	r := quota.Reason{Code: quota.InsufficientQuota, Unit: u, Wants: amount, Lacks: p.lacks(b, s, u, amount)}
+	switch {
+	case p.free(b, u) >= amount:
+		r.Code = quota.Reserved
+	case entitled:
+		r.Code, r.Lacks = quota.InsufficientCapacity, amount-p.free(b, u)
+	case p.capacity[u] < nominals:
+		r.Code = quota.InsufficientCapacity
+	}
+	return r
 }
 
 func (p *plain) Reason(id quota.JobID) (quota.Reason, bool) {
