@@ -119,6 +119,27 @@ func TestParkedJobsSayWhy(t *testing.T) {
 	}
 }
 
+// TestParkedJobStaysInFrontOnlyThere has the parked job in front of a queue lose
+// its place after a restart, while the environment is disabled: then it waits
+// like any other job again, and the one that is in front now is parked.
+func TestParkedJobStaysInFrontOnlyThere(t *testing.T) {
+	h := newHouse(t)
+	h.plainQueue(2)
+	h.submit(simulated.Program{}, submission("first", 3))
+	h.submit(simulated.Program{}, submission("second", 4))
+	must(t, h.governor.UpdateEnvironment(h.ctx(), governor.EnvironmentChange{Name: "env", State: ptr(resource.Disabled)}))
+	h.restart()
+	_, err := h.governor.SetPriority(h.ctx(), h.id("second"), 1)
+	must(t, err)
+	must(t, h.governor.UpdateEnvironment(h.ctx(), governor.EnvironmentChange{Name: "env", State: ptr(resource.Enabled)}))
+	h.turn(0)
+	for name, want := range map[string]string{"first": "", "second": quota.TextEnvironmentMax} {
+		if got := h.job(name).Reason; got != want {
+			t.Errorf("%s waits with status reason %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestTimeLimitActionEndsParkedJob(t *testing.T) {
 	const reason = "MISCONFIGURATION:SERVICE_ENVIRONMENT_MAX_RESOURCE"
 	h := newHouse(t)
@@ -145,6 +166,29 @@ func TestTimeLimitActionEndsParkedJob(t *testing.T) {
 	must(t, h.governor.UpdateQueue(h.ctx(), governor.QueueChange{Name: "q", TimeLimitActions: &[]resource.TimeLimitAction{{Reason: reason, After: 15 * time.Minute}}}))
 	h.turn(0)
 	h.expect(map[string]string{"again": "FAILED"})
+}
+
+// TestTimeLimitConcernsEveryParkedJob has several jobs parked in one share, as
+// only strict order forbids, when their queue gets a time limit.
+func TestTimeLimitConcernsEveryParkedJob(t *testing.T) {
+	h := newHouse(t)
+	h.environment("env", g5, 2)
+	must(t, h.governor.CreatePolicy(h.ctx(), resource.Policy{
+		Name: "quota", IdleAssignment: resource.IdleFIFO, Rules: resource.Rules{Queueing: resource.BestEffort},
+	}))
+	must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "q", Environment: "env", Policy: "quota"}))
+	s := share("s", 2, resource.Lend, -1, false)
+	s.Queue = "q"
+	must(t, h.governor.CreateShare(h.ctx(), s))
+	for _, name := range []string{"one", "two", "three"} {
+		h.submit(simulated.Program{}, submission(name, 3, in("s")))
+	}
+	h.turn(time.Hour)
+	must(t, h.governor.UpdateQueue(h.ctx(), governor.QueueChange{Name: "q", TimeLimitActions: &[]resource.TimeLimitAction{
+		{Reason: "MISCONFIGURATION:SERVICE_ENVIRONMENT_MAX_RESOURCE", After: 10 * time.Minute},
+	}}))
+	h.turn(0)
+	h.expect(map[string]string{"one": "FAILED", "two": "FAILED", "three": "FAILED"})
 }
 
 func TestJobLives(t *testing.T) {
@@ -307,6 +351,22 @@ func TestSmallerPoolPreemptsNothing(t *testing.T) {
 	h.world.Succeed(h.id("six"))
 	h.turn(0)
 	h.expect(map[string]string{"four": "RUNNING", "six": "SUCCEEDED", "one": "RUNNING"})
+}
+
+// TestSmallerPoolIsTheQuota has a queue without quota shares give back what it
+// held beyond a pool that was made smaller: from then on its quota is the pool.
+func TestSmallerPoolIsTheQuota(t *testing.T) {
+	h := newHouse(t)
+	h.plainQueue(3)
+	h.submit(simulated.Program{}, submission("three", 3))
+	must(t, h.governor.UpdateEnvironment(h.ctx(), governor.EnvironmentChange{Name: "env", Limits: limits(resource.NumInstances, 2)}))
+	h.world.Succeed(h.id("three"))
+	h.turn(0)
+	before := h.everything()
+	h.restart()
+	if after := h.everything(); after != before {
+		t.Errorf("a restart changed the state (-before +after):\n%s", cmp.Diff(before, after))
+	}
 }
 
 func TestLargerPoolIsUsed(t *testing.T) {

@@ -76,7 +76,7 @@ func (t *turn) ended(a *activeJob, o runner.Observation, at time.Time) {
 	t.write(store.Seen, string(o.Event), a.ID, o)
 	t.markCheckpoint(a, o.Checkpoint)
 	a.EndAttempt(at, endOf(o.Outcome), failure(o))
-	a.lane.usage.add(a.Demand, -1)
+	a.lane.giveBack(a.Demand)
 	if a.Status.Finished() {
 		t.finished(a)
 		return

@@ -173,10 +173,8 @@ func (t *turn) replaceQueue(q *queue, after resource.Queue) {
 	q.environment.govern()
 	q.install()
 	for _, l := range q.lanes() {
-		// Only the first of a line is ever parked, and only parked jobs
-		// have a time limit.
-		for _, id := range q.environment.cohort.Heads(l.name, 1) {
-			t.reschedule(t.bySeq[id])
+		for _, a := range t.jobsIn(l) {
+			t.reschedule(a) // it may be parked, and its time limit another now
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -295,6 +296,20 @@ func (l *lane) wholePool() quota.Amounts {
 	return nominal
 }
 
+// giveBack books that a job no longer holds its demand. A queue without quota
+// shares that held more than all of the pool may now have less of a nominal.
+func (l *lane) giveBack(demand []job.Amount) {
+	if l.share.Name != "" {
+		l.usage.add(demand, -1)
+		return
+	}
+	before := l.wholePool()
+	l.usage.add(demand, -1)
+	if after := l.quota(); !maps.Equal(before, after.Nominal) {
+		l.queue.environment.cohort.SetShare(after)
+	}
+}
+
 // demand is what instances need of the environment, in its own units.
 func (e *environment) demand(instances []job.Amount) quota.Amounts {
 	d := make(quota.Amounts, len(instances))
@@ -318,6 +333,7 @@ func (a *activeJob) quota() quota.Job {
 		Demand:     a.lane.queue.environment.demand(a.Demand),
 		NotBefore:  a.NotBefore,
 		MaxRuntime: a.declaredRuntime(),
+		Parked:     a.Reason, // a waiting job has no other
 	}
 }
 

@@ -337,9 +337,6 @@ func (t *turn) decide(d quota.Decision) {
 		t.check(fmt.Sprintf("carry out %s of job %d", d.Kind, d.Job), quota.ErrNoJob)
 		return
 	}
-	if d.Kind == quota.Park && !a.Park(t.now, d.Reason.Text) {
-		return // told again after a restart
-	}
 	d.Share, d.ForShare = ownName(d.Share), ownName(d.ForShare)
 	sentence := d.Sentence(t.jobName)
 	t.write(store.Decision, string(d.Kind), a.ID, t.journaled(a, d, sentence))
@@ -350,6 +347,7 @@ func (t *turn) decide(d quota.Decision) {
 	case quota.Preempt:
 		t.preempt(a, d, sentence)
 	case quota.Park:
+		a.Park(t.now, d.Reason.Text)
 		t.reschedule(a)
 	}
 }

@@ -213,6 +213,10 @@ func (c *Cohort) Add(j Job) error {
 		return fmt.Errorf("add job %d: %w", j.ID, err)
 	}
 	c.wait(e, nanos(j.NotBefore))
+	if j.Parked != "" {
+		e.share().tell(e, j.Parked)
+		c.listForParking(e.share())
+	}
 	return nil
 }
 

@@ -648,14 +648,19 @@ func (p *pass) park() {
 			if s.told[e] == never.Text {
 				continue
 			}
-			if s.told == nil {
-				s.told = map[*entry]string{}
-			}
-			s.told[e] = never.Text
+			s.tell(e, never.Text)
 			p.decisions = append(p.decisions, Decision{Kind: Park, Job: e.id, Share: s.def.Name, Reason: never})
 		}
 	}
 	p.parking = p.parking[:0]
+}
+
+// tell notes what a job of the share was told.
+func (s *share) tell(e *entry, text string) {
+	if s.told == nil {
+		s.told = map[*entry]string{}
+	}
+	s.told[e] = text
 }
 
 // parkedJobs returns the jobs that can never fit: under Strict only the head

@@ -148,6 +148,9 @@ type Job struct {
 	// MaxRuntime is what the job declares it needs at most after its grant;
 	// 0: it declares nothing.
 	MaxRuntime time.Duration
+	// Parked is the text of the last Park decision on a waiting job, before a
+	// restart; empty: it was not parked.
+	Parked string
 }
 
 // Holding is what a job that holds capacity adds to Job.

@@ -27,7 +27,8 @@ const (
 
 // day is a world with a governor in it, those who use it, and those who watch.
 type day struct {
-	ctx    context.Context
+	ctx    context.Context // of all calls; it never ends
+	until  context.Context // the day goes on until it ends
 	seed   uint64
 	people *rand.Rand
 	faults *faults
@@ -52,7 +53,7 @@ type day struct {
 
 func newDay(ctx context.Context, seed uint64) *day {
 	d := &day{
-		ctx: ctx, seed: seed, people: stream(seed, "people"),
+		ctx: context.WithoutCancel(ctx), until: ctx, seed: seed, people: stream(seed, "people"),
 		clock: clock.NewManual(dawn), store: memory.New(), books: newBooks(),
 	}
 	d.faults = newFaults(stream(seed, "faults"))
@@ -76,7 +77,7 @@ func (d *day) since() time.Duration { return d.clock.Now().Sub(dawn) }
 // ok reports whether the day goes on.
 func (d *day) ok() bool {
 	if d.err == nil {
-		d.err = d.ctx.Err()
+		d.err = d.until.Err()
 	}
 	return d.err == nil
 }
@@ -156,7 +157,7 @@ func (d *day) stop() {
 	if d.governor == nil {
 		return
 	}
-	if err := d.governor.Stop(context.WithoutCancel(d.ctx)); err != nil {
+	if err := d.governor.Stop(d.ctx); err != nil {
 		d.broken("a governor can be stopped", "%v", err)
 	}
 	d.collect()

@@ -41,7 +41,7 @@ func (d *day) replay() {
 		}
 	}
 	d.tally.Digest = digest.Sum64()
-	if err := r.governor.Stop(context.WithoutCancel(d.ctx)); err != nil {
+	if err := r.governor.Stop(d.ctx); err != nil {
 		d.must(err)
 	}
 }

@@ -159,7 +159,7 @@ func (d *day) compareWithReload() {
 		return
 	}
 	defer func() {
-		if err := loaded.Stop(context.WithoutCancel(d.ctx)); err != nil {
+		if err := loaded.Stop(d.ctx); err != nil {
 			d.broken("a governor can be stopped", "%v", err)
 		}
 	}()
