@@ -37,7 +37,7 @@ func metrics(unit quota.Unit) []metric {
 		{"Jobs failed", "Jobs that ended without success.", func(s *Summary) float64 { return float64(s.Failed) }, count, -1},
 		{"Jobs never started", "Jobs that were granted nothing until nothing more happened.", func(s *Summary) float64 { return float64(s.NeverStarted) }, count, -1},
 		{"Makespan", "From the first submission to the end of the last job.", func(s *Summary) float64 { return s.MakespanS }, Seconds, -1},
-		{"Utilization", "Of the capacity, over the makespan.", func(s *Summary) float64 { return s.Utilization }, share, +1},
+		{"Utilization", "Of the capacity, over the makespan.", func(s *Summary) float64 { return s.Utilization }, share, 0},
 		{"of it borrowed", "Held beyond the share's own quota, of the capacity, over the makespan.", func(s *Summary) float64 { return s.Borrowed }, share, 0},
 		{"Wait, mean", first, func(s *Summary) float64 { return s.WaitS.Mean }, Seconds, -1},
 		{"Wait, half at most", first, func(s *Summary) float64 { return s.WaitS.P50 }, Seconds, -1},
@@ -80,7 +80,7 @@ func (m metric) compare(a, b float64) (difference, verdict string) {
 		sign, more = "−", -1
 	}
 	difference = sign + m.write(math.Abs(b-a))
-	if a != 0 && !strings.HasSuffix(difference, "%") {
+	if a != 0 && !strings.HasSuffix(difference, "%") { // a percentage says enough by itself
 		difference += fmt.Sprintf(" (%s%.0f %%)", sign, 100*math.Abs(b-a)/a)
 	}
 	switch more * m.good {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path/filepath"
 	"slices"
 )
 
@@ -80,8 +81,8 @@ type pageShare struct {
 
 func newPage(trace *Trace, runs []*Run) page {
 	p := page{
-		Title:    "What " + trace.Name + " would be under " + runs[0].Policy.Name,
-		Subtitle: fmt.Sprintf("%s jobs of %s, replayed on Bursar's scheduler.", grouped(runs[0].Summary.Jobs), trace.Name),
+		Title:    filepath.Base(trace.Name) + " under " + runs[0].Policy.Name,
+		Subtitle: fmt.Sprintf("%s jobs, replayed with the scheduler of Bursar in virtual time.", grouped(runs[0].Summary.Jobs)),
 		Style:    template.CSS(reportCSS), //nolint:gosec // The project's own.
 		Script:   template.JS(reportJS),   //nolint:gosec // The project's own.
 		Compares: len(runs) == 2,
