@@ -287,9 +287,13 @@ func (g *Governor) pause(wait time.Duration, cause error, seen []*message) (kept
 		case m := <-g.inbox:
 			seen = g.refuse(seen, cause, []*message{m})
 		case <-over:
-			return seen, true
 		case <-g.stopping:
 			return seen, false
+		}
+		select {
+		case <-over: // nothing that arrives from now on prolongs it
+			return seen, true
+		default:
 		}
 	}
 }

@@ -191,9 +191,14 @@ func (d *day) settle() bool {
 	if d.governor == nil {
 		return false
 	}
-	_, err := d.governor.Environments(d.ctx)
-	if err != nil && !errors.Is(err, governor.ErrUnavailable) {
-		d.must(err)
+	// Twice: what is asked while it waits out an outage that has just ended may
+	// be refused before it goes on; what is asked then is answered after it.
+	var err error
+	for range 2 {
+		_, err = d.governor.Environments(d.ctx)
+		if err != nil && !errors.Is(err, governor.ErrUnavailable) {
+			d.must(err)
+		}
 	}
 	d.collect()
 	if d.present.dead {

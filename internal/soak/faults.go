@@ -37,8 +37,8 @@ func newFaults(rng *rand.Rand) *faults {
 		oneIn *int
 		usual int
 	}{
-		{&f.commitFails, 60}, {&f.commitLies, 150}, {&f.crashBefore, 150}, {&f.crashAfter, 150},
-		{&f.readFails, 60}, {&f.orderCrash, 100}, {&f.attachFails, 4}, {&f.late, 4}, {&f.twice, 6},
+		{&f.commitFails, 100}, {&f.commitLies, 200}, {&f.crashBefore, 300}, {&f.crashAfter, 300},
+		{&f.readFails, 80}, {&f.orderCrash, 300}, {&f.attachFails, 4}, {&f.late, 4}, {&f.twice, 6},
 	} {
 		*kind.oneIn = []int{0, kind.usual, kind.usual, kind.usual / 3}[rng.IntN(4)]
 	}

@@ -50,8 +50,8 @@ func (d *day) act() {
 		do     func()
 	}{
 		{50, d.submit}, {8, d.submitAgain}, {6, d.terminate}, {9, d.setPriority},
-		{9, d.changeShare}, {7, d.changeEnvironment}, {4, d.changeQueue}, {2, d.changePolicy},
-		{2, d.createShare}, {3, d.deleteShare}, {2, d.createQueue}, {2, d.deleteQueue},
+		{8, d.changeShare}, {6, d.changeEnvironment}, {4, d.changeQueue}, {2, d.changePolicy},
+		{3, d.createShare}, {1, d.deleteShare}, {2, d.createQueue}, {1, d.deleteQueue},
 		{1, d.createEnvironment}, {1, d.deleteEnvironment}, {1, d.deletePolicy}, {2, d.tag},
 		{6, d.strike}, {3, d.checkpoint}, {1, d.crash}, {1, d.restart}, {4, d.compareWithReload}, {4, d.compareAnswers},
 	}
@@ -143,6 +143,7 @@ func (d *day) found() {
 	rng := d.people
 	d.faults.off = true
 	for i := range 1 + rng.IntN(2) {
+		d.newPolicy(fmt.Sprintf("other-%d", i))
 		d.newPolicy(fmt.Sprintf("policy-%d", i))
 		name := fmt.Sprintf("quotas-%d", i)
 		d.newEnvironment(name, d.capacity())
@@ -161,7 +162,7 @@ func (d *day) found() {
 // capacity is of one instance type, or two.
 func (d *day) capacity() []resource.Limit {
 	var limits []resource.Limit
-	for _, unit := range instances[:1+d.people.IntN(2)] {
+	for _, unit := range instances[:one(d.people, 1, 2, 2)] {
 		limits = append(limits, resource.Limit{Unit: unit, Max: 3 + d.people.Int64N(8)})
 	}
 	return limits
@@ -211,7 +212,7 @@ func (d *day) newShare(queue, name string) {
 	rng := d.people
 	s := resource.Share{
 		Queue: queue, Name: name, State: resource.Enabled, Limits: d.quota(),
-		Sharing:     one(rng, resource.Reserve, resource.Lend, resource.LendAndBorrow, resource.LendAndBorrow),
+		Sharing:     one(rng, resource.Reserve, resource.Lend, resource.LendAndBorrow, resource.LendAndBorrow, resource.LendAndBorrow),
 		BorrowLimit: resource.Unlimited, InSharePreemption: rng.IntN(2) == 0, Weight: rng.Int64N(4),
 	}
 	if s.Sharing == resource.LendAndBorrow {
@@ -228,28 +229,35 @@ func (d *day) newShare(queue, name string) {
 
 func (d *day) quota() []resource.Limit {
 	limits := []resource.Limit{{Unit: instances[0], Max: 1 + d.people.Int64N(4)}}
-	if d.people.IntN(2) == 0 {
+	if d.people.IntN(3) > 0 {
 		limits = append(limits, resource.Limit{Unit: instances[1], Max: 1 + d.people.Int64N(3)})
 	}
 	return limits
 }
 
-// submit hands in a new job.
-func (d *day) submit() { d.send(d.submission(anyOf(d.people, d.books.lanes))) }
+// submit hands in a new job, or several to one lane.
+func (d *day) submit() {
+	laneName := anyOf(d.people, d.books.lanes)
+	for range one(d.people, 1, 1, 2, 5) {
+		d.send(d.submission(laneName))
+	}
+}
 
 func (d *day) submission(laneName string) governor.Submission {
 	rng := d.people
 	s := governor.Submission{
 		Name: fmt.Sprintf("job-%d", d.tally.Commands), Priority: int32(rng.IntN(5)), TrainingJobName: "train",
-		Demand:  []job.Amount{{Unit: one(rng, instances[0], instances[0], instances[1]), Quantity: 1 + rng.Int64N(3)}},
+		Demand:  []job.Amount{{Unit: instances[0], Quantity: one[int64](rng, 1, 1, 2, 3)}},
 		Timeout: one(rng, 0, 0, 20*time.Minute), MaxRuntime: one(rng, 0, 0, 30*time.Minute, 2*time.Hour),
 		Payload: fmt.Sprintf("payload of %d", d.tally.Commands),
 	}
-	if rng.IntN(12) == 0 {
+	switch rng.IntN(20) {
+	case 0:
 		s.Demand[0].Quantity = 12
-	}
-	if rng.IntN(6) == 0 {
-		s.Demand = []job.Amount{{Unit: instances[0], Quantity: 1}, {Unit: instances[1], Quantity: 1 + rng.Int64N(2)}}
+	case 1, 2:
+		s.Demand[0].Unit = instances[1]
+	case 3, 4:
+		s.Demand = append(s.Demand, job.Amount{Unit: instances[1], Quantity: 1 + rng.Int64N(2)})
 	}
 	for _, a := range s.Demand {
 		s.Workers += int(a.Quantity)
@@ -348,7 +356,7 @@ func (d *day) setPriority() {
 
 // state is disabled now and then; somebody enables it again later.
 func (d *day) state() *resource.State {
-	s := one(d.people, resource.Enabled, resource.Enabled, resource.Disabled)
+	s := one(d.people, resource.Enabled, resource.Enabled, resource.Enabled, resource.Disabled)
 	return &s
 }
 
@@ -356,6 +364,10 @@ func (d *day) changeShare() {
 	rng := d.people
 	l := d.books.lanes[anyOf(rng, d.books.lanes)]
 	if l == nil || l.share == nil {
+		return
+	}
+	if l.share.State == resource.Disabled {
+		d.updateShare(governor.ShareChange{Queue: l.share.Queue, Name: l.share.Name, State: d.state()})
 		return
 	}
 	c := governor.ShareChange{Queue: l.share.Queue, Name: l.share.Name}
@@ -384,7 +396,7 @@ func (d *day) changeEnvironment() {
 	c := governor.EnvironmentChange{Name: name}
 	switch p := d.books.pools[name]; {
 	case p == nil:
-	case d.people.IntN(3) == 0 || p.State == resource.Disabled:
+	case d.people.IntN(4) == 0 || p.State == resource.Disabled:
 		c.State = d.state()
 	case p.CountsInstances():
 		c.Limits = []resource.Limit{{Unit: resource.NumInstances, Max: 1 + d.people.Int64N(10)}}
@@ -400,13 +412,14 @@ func (d *day) updateEnvironment(c governor.EnvironmentChange) {
 
 func (d *day) changeQueue() {
 	c := governor.QueueChange{Name: anyOf(d.people, d.books.queues)}
-	switch d.people.IntN(4) {
-	case 0:
+	q := d.books.queues[c.Name]
+	switch n := d.people.IntN(4); {
+	case n == 0 || q != nil && q.State == resource.Disabled:
 		c.State = d.state()
-	case 1:
+	case n == 1:
 		priority := d.people.Int64N(5)
 		c.Priority = &priority
-	case 2:
+	case n == 2:
 		actions := d.timeLimits()
 		c.TimeLimitActions = &actions
 	default:

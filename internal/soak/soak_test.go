@@ -2,6 +2,7 @@ package soak_test
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/bursar-io/bursar/internal/soak"
@@ -13,4 +14,23 @@ func TestDays(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d days: %+v", done, sum)
+}
+
+// TestOneSeedIsOneDay lives through the same days several times at once, and
+// compares all that happened.
+func TestOneSeedIsOneDay(t *testing.T) {
+	for seed := range uint64(12) {
+		var tallies [4]soak.Tally
+		var errs [4]error
+		var lives sync.WaitGroup
+		for i := range tallies {
+			lives.Go(func() { tallies[i], errs[i] = soak.Day(t.Context(), seed) })
+		}
+		lives.Wait()
+		for i := range tallies {
+			if tallies[i] != tallies[0] {
+				t.Errorf("seed %d: %+v, and again %+v (%v %v)", seed, tallies[0], tallies[i], errs[0], errs[i])
+			}
+		}
+	}
 }
