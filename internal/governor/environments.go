@@ -81,15 +81,20 @@ func (t *turn) updateEnvironment(c EnvironmentChange) error {
 		return refuse(Conflict, "capacityLimits of service environment %s cannot change between %s and instance types while job queues use it: %s. Delete them first, or create another service environment.",
 			e.Name, resource.NumInstances, strings.Join(inNameOrder(e.queues), ", "))
 	}
+	e.replace(after)
+	t.accept("UpdateServiceEnvironment", subject(environmentRef(e.Name)), c)
+	t.changedResource(environmentRef(e.Name))
+	return nil
+}
+
+// replace changes an environment, the change taking effect at once.
+func (e *environment) replace(after resource.Environment) {
 	e.Environment = after
 	e.govern()
 	e.cohort.SetCapacity(amounts(e.Limits))
 	for _, name := range inNameOrder(e.queues) {
 		e.queues[name].install() // the nominal of a queue without quota shares is the pool
 	}
-	t.accept("UpdateServiceEnvironment", subject(environmentRef(e.Name)), c)
-	t.changedResource(environmentRef(e.Name))
-	return nil
 }
 
 func (t *turn) deleteEnvironment(name string) error {

@@ -72,9 +72,9 @@ func (t *turn) createQueue(q resource.Queue) error {
 }
 
 // attachable checks whether a queue may be on its environment.
-func (t *turn) attachable(q resource.Queue) error {
+func (s *state) attachable(q resource.Queue) error {
 	const first = "Service environments must be created and valid before attaching them to a job queue."
-	e := t.environments[q.Environment]
+	e := s.environments[q.Environment]
 	if e == nil {
 		return refuse(Missing, first+" Service environment %s does not exist.", q.Environment)
 	}

@@ -426,6 +426,11 @@ func (h *house) carryOut(from *house, e store.Entry) error {
 		var v resource.Ref
 		read(&v)
 		return g.DeleteShare(ctx, v.Queue, v.Name)
+	case "ApplyPolicy":
+		var v governor.Declaration
+		read(&v)
+		_, err := g.Apply(ctx, v, "")
+		return err
 	case "SubmitServiceJob":
 		var v governor.Submission
 		read(&v)
@@ -494,7 +499,7 @@ func (l *life) act() {
 	g, ctx := l.h.governor, l.h.ctx()
 	shareName := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(l.rt, "share")
 	var err error
-	switch rapid.SampledFrom([]string{"submit", "submit", "submit", "turn", "turn", "priority", "terminate", "limits", "pool", "state", "delete"}).Draw(l.rt, "act") {
+	switch rapid.SampledFrom([]string{"submit", "submit", "submit", "turn", "turn", "priority", "terminate", "limits", "pool", "state", "delete", "apply"}).Draw(l.rt, "act") {
 	case "submit":
 		err = l.submit(shareName)
 	case "turn":
@@ -516,12 +521,41 @@ func (l *life) act() {
 		err = g.UpdateShare(ctx, governor.ShareChange{Queue: "q", Name: shareName, State: &state})
 	case "delete":
 		err = g.DeleteShare(ctx, "q", shareName)
+	case "apply":
+		_, err = g.Apply(ctx, l.declaration(), "")
 	}
 	var refusal *governor.Refusal
 	if err != nil && !errors.As(err, &refusal) && !errors.Is(err, governor.ErrUnavailable) {
 		l.rt.Fatalf("a command failed: %v", err)
 	}
 	l.h.turn(0)
+}
+
+// declaration is of the cohort with rules and shares at random.
+func (l *life) declaration() governor.Declaration {
+	d := governor.Declaration{
+		Name:           "q",
+		Limits:         limits(g5, rapid.Int64Range(2, 8).Draw(l.rt, "capacity")),
+		IdleAssignment: rapid.SampledFrom([]string{resource.IdleFIFO, resource.IdleFairShare}).Draw(l.rt, "idle assignment"),
+		Rules: resource.Rules{
+			Queueing:         rapid.SampledFrom([]resource.Queueing{resource.Strict, resource.Backfill}).Draw(l.rt, "queueing"),
+			PriorityScope:    rapid.SampledFrom([]resource.PriorityScope{resource.InEachShare, resource.InCohort}).Draw(l.rt, "scope"),
+			Victims:          rapid.SampledFrom([]resource.Victims{resource.LeastLostWork, resource.MostOverQuota, resource.NewestFirst}).Draw(l.rt, "victims"),
+			ShareUnallocated: rapid.Bool().Draw(l.rt, "share unallocated"),
+			MinRuntime:       time.Duration(rapid.IntRange(0, 120).Draw(l.rt, "min runtime")) * time.Second,
+			GracePeriod:      time.Duration(rapid.IntRange(0, 90).Draw(l.rt, "grace")) * time.Second,
+		},
+		Prune: rapid.Bool().Draw(l.rt, "prune"),
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if rapid.Bool().Draw(l.rt, "declared") {
+			s := share(name, rapid.Int64Range(1, 3).Draw(l.rt, "quota"), resource.LendAndBorrow, -1, rapid.Bool().Draw(l.rt, "in share"))
+			s.State, s.Weight = resource.Enabled, rapid.Int64Range(0, 3).Draw(l.rt, "weight")
+			s.LendLimits = limits(g5, rapid.Int64Range(0, 3).Draw(l.rt, "lend limit"))
+			d.Shares = append(d.Shares, s)
+		}
+	}
+	return d
 }
 
 func (l *life) submit(shareName string) error {

@@ -7,6 +7,12 @@ import (
 	"github.com/bursar-io/bursar/internal/resource"
 )
 
+// The operations that change tags, as the journal has them.
+const (
+	operationTag   = "TagResource"
+	operationUntag = "UntagResource"
+)
+
 // Tag adds tags to something, or changes their values. Refusals: Missing,
 // Invalid.
 func (g *Governor) Tag(ctx context.Context, ref resource.Ref, tags map[string]string) error {
@@ -48,7 +54,7 @@ func (t *turn) tag(ref resource.Ref, tags map[string]string) error {
 		return err
 	}
 	*of = after
-	t.accept("TagResource", subject(ref), tags)
+	t.accept(operationTag, subject(ref), tags)
 	changed()
 	return nil
 }
@@ -63,7 +69,7 @@ func (t *turn) untag(ref resource.Ref, keys []string) error {
 		delete(after, k)
 	}
 	*of = after
-	t.accept("UntagResource", subject(ref), keys)
+	t.accept(operationUntag, subject(ref), keys)
 	changed()
 	return nil
 }
