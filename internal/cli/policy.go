@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -137,7 +138,7 @@ func policyTable(tests []policyTest) []terminal.Line {
 			terminal.Span{Text: test.File, Style: terminal.Bold},
 			terminal.Span{Text: fmt.Sprint(test.Checks)},
 			test.result(),
-			terminal.Span{Text: test.Name},
+			terminal.Span{Text: cmp.Or(test.Name, "-")},
 		)
 	}
 	return table.Lines()

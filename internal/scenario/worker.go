@@ -59,8 +59,14 @@ func (m *member) doneAt() time.Duration { return m.since + m.runtime - m.saved }
 func (w *World) preempt(m *member, d quota.Decision) {
 	by := w.members[d.For-1]
 	text := job.ReclaimedBy(d.ForShare)
-	if d.Ground == quota.InShare {
+	switch d.Ground {
+	case quota.InShare:
 		text = job.OutrankedBy(by.Name)
+	case quota.FromBorrower:
+		text = job.OutbidBy(by.Name, d.ForShare)
+	case quota.Rebalance:
+		text = job.RebalancedTo(d.ForShare)
+	default:
 	}
 	w.tell(m, Event{Kind: Preempted, Ground: d.Ground, For: by.Name})
 	w.halt(m, job.Stop{
@@ -150,7 +156,8 @@ func (w *World) endAttempt(m *member, end job.End, failure string) {
 	if !m.Stopping() {
 		m.lost = w.now - m.since
 	}
-	released := Event{Kind: Released, Preempted: m.Stopping() && m.Current.Stop.Cause == job.Preempted, Lost: m.lost}
+	released := Event{Kind: Released, Lost: m.lost}
+	released.Preempted = end == job.EndStopped && m.Current.Stop.Cause == job.Preempted
 	if end == job.EndSucceeded {
 		released.Lost = 0
 	}

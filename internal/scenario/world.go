@@ -18,6 +18,7 @@ var (
 	ErrNotRunning   = errors.New("the job holds no capacity")
 	ErrFinished     = errors.New("the job has finished")
 	ErrPast         = errors.New("that time is over")
+	ErrRestless     = errors.New("one decision leads to the next without end")
 )
 
 // Endless is the runtime of a job that runs until it is told otherwise.
@@ -185,7 +186,14 @@ func (w *World) Finish() error {
 // Settle lets the engine decide at the present instant until nothing changes
 // any more. It returns why the world is broken.
 func (w *World) Settle() error {
-	for w.touched && w.broken == nil {
+	// Every job can be granted, preempted and end a few times at one instant,
+	// not for ever.
+	most := 1000 + 4*len(w.members)
+	for passes := 0; w.touched && w.broken == nil; passes++ {
+		if passes == most {
+			w.broken = fmt.Errorf("%d passes at %s: %w", passes, Spell(w.now), ErrRestless)
+			break
+		}
 		w.touched = false
 		w.completeCheckpoints()
 		for _, d := range w.cohort.Pass(instant(w.now)) {
