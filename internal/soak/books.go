@@ -44,7 +44,8 @@ type books struct {
 	touched map[*entry]bool // jobs of which the present batch must have a record
 
 	// outranked is, for I8, whom a job was preempted for, since quotas,
-	// priorities and capacity last changed.
+	// priorities and capacity last changed: since a job ended by itself, too,
+	// because what that leaves may be another share's own.
 	outranked map[*entry]*entry
 	preempted int
 }
@@ -309,6 +310,9 @@ func (b *books) seen(e *store.Entry) error {
 	case runner.Running:
 		next.status = job.Running
 	case runner.Ended:
+		if j.stop == nil || j.stop.cause != job.Preempted {
+			clear(b.outranked) // what is there for others has changed
+		}
 		b.release(j)
 		next = j.end(o)
 		j.stop = nil

@@ -48,12 +48,13 @@ type day struct {
 	tokens []governor.Submission // that were sent with a client token
 	tally  Tally
 	err    error
-	events []string
+	events []string // the last ones
+	tell   func(event string)
 }
 
-func newDay(ctx context.Context, seed uint64) *day {
+func newDay(ctx context.Context, seed uint64, tell func(string)) *day {
 	d := &day{
-		ctx: context.WithoutCancel(ctx), until: ctx, seed: seed, people: stream(seed, "people"),
+		ctx: context.WithoutCancel(ctx), until: ctx, seed: seed, tell: tell, people: stream(seed, "people"),
 		clock: clock.NewManual(dawn), store: memory.New(), books: newBooks(),
 	}
 	d.faults = newFaults(stream(seed, "faults"))
@@ -105,7 +106,11 @@ func (d *day) note(format string, args ...any) {
 	if len(d.events) == keptEvents {
 		d.events = d.events[:copy(d.events, d.events[1:])]
 	}
-	d.events = append(d.events, d.since().String()+" "+fmt.Sprintf(format, args...))
+	event := d.since().String() + " " + fmt.Sprintf(format, args...)
+	d.events = append(d.events, event)
+	if d.tell != nil {
+		d.tell(event)
+	}
 }
 
 // life is one process: a governor from its start to its end or crash. Once it

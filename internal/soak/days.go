@@ -29,7 +29,7 @@ func Days(ctx context.Context, first uint64, n, atOnce int, progress func(done i
 	for range atOnce {
 		workers.Go(func() {
 			for seed := range seeds {
-				tally, failure := Day(ctx, seed)
+				tally, failure := Day(ctx, seed, nil)
 				mu.Lock()
 				if failure != nil {
 					err = firstFailure(err, failure)

@@ -73,9 +73,10 @@ func (f *Failure) Error() string {
 
 // Day lives through the day of a seed: a day with failures, then an evening in
 // which they cease and all is brought to its end. It returns a *Failure if a
-// promise was broken, and ctx's error if that ended first.
-func Day(ctx context.Context, seed uint64) (Tally, error) {
-	d := newDay(ctx, seed)
+// promise was broken, and ctx's error if that ended first. It tells every event,
+// unless tell is nil.
+func Day(ctx context.Context, seed uint64, tell func(event string)) (Tally, error) {
+	d := newDay(ctx, seed, tell)
 	defer d.close()
 	d.found()
 	d.live()

@@ -24,7 +24,7 @@ func TestOneSeedIsOneDay(t *testing.T) {
 		var errs [4]error
 		var lives sync.WaitGroup
 		for i := range tallies {
-			lives.Go(func() { tallies[i], errs[i] = soak.Day(t.Context(), seed) })
+			lives.Go(func() { tallies[i], errs[i] = soak.Day(t.Context(), seed, nil) })
 		}
 		lives.Wait()
 		for i := range tallies {

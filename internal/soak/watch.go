@@ -217,18 +217,27 @@ func (d *day) answers(g *governor.Governor) string {
 	for _, q := range queues {
 		shares, err := g.Shares(d.ctx, q.Name)
 		put("shares of "+q.Name, shares, err)
-		waiting, err := g.Waiting(d.ctx, q.Name, 10)
-		put("waiting in "+q.Name, waiting, err)
 		snapshot, err := g.Snapshot(d.ctx, q.Name)
 		put("usage of "+q.Name, []any{snapshot.Total, snapshot.Shares}, err)
 	}
 	for _, j := range d.books.accepted {
-		if !j.status.Finished() {
-			why, err := g.Why(d.ctx, j.id)
-			put("job "+j.id, why, err)
+		if j.status.Finished() {
+			continue
 		}
+		why, err := g.Why(d.ctx, j.id)
+		if d.books.backfills(j.lane) {
+			why.Reason, why.Sentence = nil, ""
+		}
+		put("job "+j.id, why, err)
 	}
 	text, err := json.MarshalIndent(all, "", " ")
 	d.must(err)
 	return string(text)
+}
+
+// backfills reports whether what a job waits for depends on when it was last
+// looked at: who passes a blocked head may do so only for so long.
+func (b *books) backfills(l *lane) bool {
+	p := b.policies[l.queue.Policy]
+	return p != nil && p.Rules.Queueing == resource.Backfill
 }

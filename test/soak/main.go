@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/bursar-io/bursar/internal/soak"
@@ -21,21 +22,35 @@ import (
 func main() {
 	seeds := flag.Int("seeds", 500, "how many days to live through")
 	first := flag.Uint64("first", 0, "the seed of the first of them")
-	seed := flag.String("seed", "", "live through the day of this seed only")
+	seed := flag.String("seed", "", "live through the day of this seed only, and print all that happens")
 	flag.Parse()
-	if *seed != "" {
-		*seeds = 1
-		if _, err := fmt.Sscan(*seed, first); err != nil {
-			fmt.Fprintf(os.Stderr, "-seed is %q; use a number\n", *seed)
-			os.Exit(2)
-		}
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *first, *seeds); err != nil {
+	if err := live(ctx, *seed, *first, *seeds); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:gocritic // nothing is left to be undone
 	}
+}
+
+func live(ctx context.Context, seed string, first uint64, seeds int) error {
+	if seed != "" {
+		return one(ctx, os.Stdout, seed)
+	}
+	return run(ctx, os.Stdout, first, seeds)
+}
+
+// one lives through the day of one seed.
+func one(ctx context.Context, w io.Writer, seed string) error {
+	n, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		return fmt.Errorf("-seed is %q; use a number: %w", seed, err)
+	}
+	tally, err := soak.Day(ctx, n, func(event string) { fmt.Fprintln(w, event) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "seed %d: %+v\n", n, tally)
+	return nil
 }
 
 // run lives through the days, and says how far it is once a second.
