@@ -14,6 +14,11 @@ func (e Environment) Clone() Environment {
 // Clone returns a deep copy.
 func (p Policy) Clone() Policy {
 	p.Tags = maps.Clone(p.Tags)
+	if p.FairShare != nil {
+		f := *p.FairShare
+		f.Distribution = slices.Clone(f.Distribution)
+		p.FairShare = &f
+	}
 	return p
 }
 

@@ -62,12 +62,14 @@ const (
 	IdleFairShare = "FAIR_SHARE"
 )
 
-// Policy is a scheduling policy. IdleAssignment is set on a policy with quota
-// shares, the only kind so far; Rules are what else such a policy may say.
+// Policy is a scheduling policy, of one of two kinds that never change: one
+// with FairShare is for fair-share queues. Any other is for queues with quota
+// shares; its IdleAssignment is set, and Rules are what else it may say.
 type Policy struct {
 	Name           string            `json:"name"`
-	IdleAssignment string            `json:"idleAssignment"`
+	IdleAssignment string            `json:"idleAssignment,omitempty"`
 	Rules          Rules             `json:"rules,omitzero"`
+	FairShare      *FairShare        `json:"fairShare,omitempty"`
 	Tags           map[string]string `json:"tags,omitempty"`
 	CreatedAt      time.Time         `json:"createdAt"`
 }
@@ -80,8 +82,8 @@ type TimeLimitAction struct {
 	After  time.Duration `json:"after"`
 }
 
-// Queue is a job queue on one environment. Policy is empty for a plain FIFO
-// queue. Higher priorities are evaluated first among queues that share an
+// Queue is a job queue on one environment: FIFO if Policy is empty, with quota
+// shares, or fair-share, as the policy's kind is. Higher priorities are evaluated first among queues that share an
 // environment.
 type Queue struct {
 	Name             string            `json:"name"`

@@ -111,13 +111,24 @@ func (p Policy) Validate() error {
 	if !ValidName(p.Name) {
 		return badName("Scheduling policy", "name", p.Name)
 	}
-	if p.IdleAssignment != IdleFIFO && p.IdleAssignment != IdleFairShare {
-		return invalid("idleAssignment is %q; use %s or %s", p.IdleAssignment, IdleFIFO, IdleFairShare)
-	}
 	return first(
+		p.validateKind,
 		p.Rules.validate,
 		func() error { return ValidateTags(p.Tags) },
 	)
+}
+
+func (p Policy) validateKind() error {
+	if p.FairShare == nil {
+		if p.IdleAssignment != IdleFIFO && p.IdleAssignment != IdleFairShare {
+			return invalid("idleAssignment is %q; use %s or %s", p.IdleAssignment, IdleFIFO, IdleFairShare)
+		}
+		return nil
+	}
+	if p.IdleAssignment != "" || p.Rules != (Rules{}) {
+		return invalid("A scheduling policy can have either fairsharePolicy or quotaSharePolicy. Policy %s has both", p.Name)
+	}
+	return p.FairShare.validate()
 }
 
 // Validate returns an error that names the first field of the queue with a

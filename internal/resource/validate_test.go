@@ -30,6 +30,22 @@ func TestValidate(t *testing.T) {
 		change(&p)
 		return p.Validate()
 	}
+	fair := func(change func(*FairShare)) error {
+		return policy(func(p *Policy) {
+			p.IdleAssignment, p.FairShare = "", &FairShare{}
+			change(p.FairShare)
+		})
+	}
+	weighted := func(identifiers ...string) func(*FairShare) {
+		return func(f *FairShare) {
+			for _, identifier := range identifiers {
+				f.Distribution = append(f.Distribution, WeightedShare{Identifier: identifier, WeightFactor: DefaultWeightFactor})
+			}
+		}
+	}
+	factor := func(n int64) func(*FairShare) {
+		return func(f *FairShare) { f.Distribution = []WeightedShare{{Identifier: "a", WeightFactor: n}} }
+	}
 	action := func(reason string, after time.Duration) TimeLimitAction {
 		return TimeLimitAction{Reason: reason, After: after}
 	}
@@ -112,6 +128,67 @@ func TestValidate(t *testing.T) {
 			"a rule's duration", policy(func(p *Policy) { p.Rules.MinRuntime = -time.Second }),
 			"minRuntime is -1s; use 0s to 8760h0m0s.",
 		},
+
+		{"fair-share policy", fair(func(*FairShare) {}), ""},
+		{"fair-share policy with everything", fair(func(f *FairShare) {
+			f.Decay, f.Reservation = MaxDecay, MaxReservation
+			f.Distribution = []WeightedShare{{"teamA", MinWeightFactor}, {"teamB*", MaxWeightFactor}, {strings.Repeat("9", 255) + "*", 1}}
+		}), ""},
+		{"a weight factor for all", fair(weighted("*")), ""},
+		{"alike, but for case", fair(weighted("a", "A", "ab", "Ab*")), ""},
+		{
+			"policy of both kinds", policy(func(p *Policy) { p.FairShare = &FairShare{} }),
+			"A scheduling policy can have either fairsharePolicy or quotaSharePolicy. Policy p has both.",
+		},
+		{
+			"fair-share policy with a rule of the other kind", policy(func(p *Policy) {
+				p.IdleAssignment, p.FairShare, p.Rules.Rebalance = "", &FairShare{}, true
+			}),
+			"A scheduling policy can have either fairsharePolicy or quotaSharePolicy. Policy p has both.",
+		},
+		{"decay", fair(func(f *FairShare) { f.Decay = MaxDecay + time.Second }), "shareDecaySeconds is 604801; use 0 to 604800, with 0 for 600."},
+		{"negative decay", fair(func(f *FairShare) { f.Decay = -time.Second }), "shareDecaySeconds is -1; use 0 to 604800, with 0 for 600."},
+		{"reservation", fair(func(f *FairShare) { f.Reservation = 100 }), "computeReservation is 100; use 0 to 99."},
+		{"negative reservation", fair(func(f *FairShare) { f.Reservation = -1 }), "computeReservation is -1; use 0 to 99."},
+		{
+			"501 identifiers", fair(func(f *FairShare) { f.Distribution = make([]WeightedShare, 501) }),
+			"ShareDistribution size cannot be greater than 500. shareDistribution has 501 entries.",
+		},
+		{
+			"identifier", fair(weighted("team-a")),
+			`ShareIdentifier name should match a valid pattern. shareIdentifier is "team-a"; use 1 to 255 letters and digits, and an asterisk at the end for all that begin with them.`,
+		},
+		{
+			"no identifier", fair(weighted("")),
+			`ShareIdentifier name should match a valid pattern. shareIdentifier is ""; use 1 to 255 letters and digits, and an asterisk at the end for all that begin with them.`,
+		},
+		{
+			"asterisk within", fair(weighted("a*b")),
+			`ShareIdentifier name should match a valid pattern. shareIdentifier is "a*b"; use 1 to 255 letters and digits, and an asterisk at the end for all that begin with them.`,
+		},
+		{
+			"identifier too long", fair(weighted(strings.Repeat("a", 256))),
+			`ShareIdentifier name should match a valid pattern. shareIdentifier is "` + strings.Repeat("a", 256) + `"; use 1 to 255 letters and digits, and an asterisk at the end for all that begin with them.`,
+		},
+		{
+			"identifier twice", fair(weighted("a", "b", "a")),
+			"Cannot have two or more identical shareIdentifiers. shareDistribution has a twice.",
+		},
+		{
+			"identifier under a prefix", fair(weighted("UserA1", "UserB", "UserA*")),
+			"Share identifier UserA1 matches another share identifier UserA*. Give each identifier one weightFactor.",
+		},
+		{
+			"prefix of a prefix", fair(weighted("UserA*", "User*")),
+			"Share identifier UserA* matches another share identifier User*. Give each identifier one weightFactor.",
+		},
+		{
+			"prefix that is an identifier", fair(weighted("UserA", "UserA*")),
+			"Share identifier UserA matches another share identifier UserA*. Give each identifier one weightFactor.",
+		},
+		{"no weight", fair(factor(0)), "Weight factor should be between 0.0001 and 999.9999. That of shareIdentifier a is not."},
+		{"too much weight", fair(factor(MaxWeightFactor + 1)), "Weight factor should be between 0.0001 and 999.9999. That of shareIdentifier a is not."},
+
 		{"queue", queue(func(q *Queue) { q.TimeLimitActions = []TimeLimitAction{action(misconfigured, MinTimeLimit)} }), ""},
 		{
 			"queue name", queue(func(q *Queue) { q.Name = "a/b" }),
