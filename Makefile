@@ -4,7 +4,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := .tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-.PHONY: demo build test lint linter bench clean
+.PHONY: demo build test soak lint linter bench clean
 
 ## demo: show what Bursar does, in under a minute, with real training processes
 demo: build
@@ -17,6 +17,11 @@ build:
 ## test: everything that CI runs
 test: build
 	@./test/run
+
+## soak: days of the whole control plane under simulated failures; SEEDS=n for more, SEED=n for one of them with all its events
+SEEDS ?= 500
+soak:
+	@go run ./test/soak -seeds $(SEEDS) -seed '$(SEED)'
 
 ## lint: static checks
 lint: $(GOLANGCI_LINT)

@@ -240,7 +240,7 @@ type habits struct {
 
 func newHabits(rng *rand.Rand) habits {
 	return habits{
-		grace: []time.Duration{0, 30 * time.Second, 2 * time.Minute}[rng.IntN(3)],
+		grace: []time.Duration{time.Second, 30 * time.Second, 2 * time.Minute}[rng.IntN(3)],
 		skew:  []time.Duration{0, 0, 0, -time.Hour, -3 * time.Second, 3 * time.Second, time.Hour}[rng.IntN(7)],
 		hangs: []int{0, 10, 25}[rng.IntN(3)],
 		fails: []int{0, 4, 8}[rng.IntN(3)],

@@ -183,6 +183,8 @@ func (b *books) checkVictim(v victim) error {
 		return breaks("only quota management preempts", "job %s of queue %s is preempted", v.id, v.lane.name)
 	case b.outranked[v.of] == v.entry:
 		return breaks("I8: no ping-pong", "job %s was preempted for job %s, and now preempts it", v.of.id, v.id)
+	case b.strict(v.of.lane) && b.outranked[v.entry] == v.of:
+		return breaks("I8: no ping-pong", "job %s is preempted for job %s again, and nothing has changed since it was last", v.id, v.of.id)
 	case v.lane == v.of.lane && (v.ground != quota.InShare || !v.lane.share.InSharePreemption || v.priority >= v.of.priority):
 		return breaks("I7: rank inside a share", "job %s of priority %d is preempted on ground %s for one of priority %d; allowed: %v",
 			v.id, v.priority, v.ground, v.of.priority, v.lane.share.InSharePreemption)
