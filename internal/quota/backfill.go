@@ -9,21 +9,23 @@ package quota
 // nanoseconds. ok is false if what is declared bounds nothing.
 func (c *Cohort) outlook(s *share, d *shape) (t *trial, at int64, ok bool) {
 	t = newTrial(c)
-	for _, e := range c.ends {
+	for i, e := range c.ends {
 		t.end(e.share(), e.line.shape, +1)
-		if t.fits(s, d) {
-			return t, e.held.since + e.maxRuntime, true
+		at = e.end()
+		if together := i+1 < len(c.ends) && c.ends[i+1].end() == at; !together && t.fits(s, d) {
+			return t, at, true
 		}
 	}
 	return nil, 0, false
 }
 
+// end is when a running job ends at the latest.
+func (e *entry) end() int64 { return e.held.since + e.maxRuntime }
+
 // fits reports whether the demand would fit, within the share's own quota or
 // on borrowed capacity.
 func (t *trial) fits(s *share, d *shape) bool {
-	within := t.within(s, d, (*holdings).ownLimit) ||
-		s.def.Sharing == LendAndBorrow && t.within(s, d, (*holdings).borrowLimit)
-	return within && t.room(s, d)
+	return t.within(s, d, (*holdings).ownLimit) && t.room(s, d) || t.borrows(s, d)
 }
 
 // mayBackfill reports whether a job that starts now cannot delay the share's

@@ -64,8 +64,7 @@ type share struct {
 	holders   []*entry
 	roll      roll // of the holders that are not stopping
 	resting   int  // jobs in backoff
-	owing     int  // jobs that stop for the share
-	lingers   bool // jobs that stopped for it are gone, and its head has yet to claim what they gave back
+	owed      owed // for whom jobs stop, or have just stopped
 
 	stage   stage
 	at      int      // in the stage's heap or slice
@@ -74,7 +73,8 @@ type share struct {
 	record  *record  // of a fair share; nil: it is none
 	worth   worth    // after its front's grant, in stageBorrow
 	tried   bool     // its front was tried in vain in an earlier step
-	settled bool     // its first job was looked at since all lines were opened
+	next    *entry   // the candidate: its front, or the first job that it is owed to
+	settled bool     // what is on its way back was not enough for whom it is owed to
 	behind  *entry   // its first blocked job, behind which others may only backfill
 	wants   bool     // new victims may help a blocked job
 	told    map[*entry]string
@@ -444,20 +444,9 @@ func (c *Cohort) stop(e *entry, why Preemption) {
 	for _, n := range e.line.shape.needs {
 		c.shift(s, n.unit, booking{stopping: n.amount})
 	}
-	c.owe(why.ForShare, +1)
-	c.touch(s)
-}
-
-// owe counts the jobs that stop for a share.
-func (c *Cohort) owe(share string, change int) {
-	s, ok := c.shares[share]
-	if !ok {
-		return
-	}
-	s.owing += change
-	if change < 0 && !s.lingers {
-		s.lingers = true
-		c.lingering = append(c.lingering, s)
+	if f, ok := c.shares[why.ForShare]; ok {
+		f.owed.add(why.For)
+		c.touch(f)
 	}
 	c.touch(s)
 }
@@ -475,7 +464,7 @@ func (c *Cohort) drop(e *entry) {
 	if e.held.stopping == nil {
 		c.strike(e)
 	} else {
-		c.owe(e.held.stopping.ForShare, -1)
+		c.giveBack(*e.held.stopping)
 	}
 	last := s.holders[len(s.holders)-1]
 	s.holders[e.at], last.at = last, e.at
@@ -509,7 +498,7 @@ func (c *Cohort) strike(e *entry) {
 // byEnd orders running jobs by when they end at the latest.
 func byEnd(a, b *entry) int {
 	return cmp.Or(
-		cmp.Compare(a.held.since+a.maxRuntime, b.held.since+b.maxRuntime),
+		cmp.Compare(a.end(), b.end()),
 		cmp.Compare(a.id, b.id))
 }
 
@@ -522,6 +511,18 @@ func (c *Cohort) change(e *entry, change func()) {
 	c.strike(e)
 	change()
 	c.enroll(e)
+}
+
+// giveBack notes that a job which stopped for a share is gone.
+func (c *Cohort) giveBack(why Preemption) {
+	s, ok := c.shares[why.ForShare]
+	if !ok {
+		return
+	}
+	if s.owed.giveBack(why.For) {
+		c.lingering = append(c.lingering, s)
+	}
+	c.touch(s)
 }
 
 func (c *Cohort) holder(id JobID) (*entry, error) {

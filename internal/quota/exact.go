@@ -2,6 +2,7 @@ package quota
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -13,12 +14,11 @@ import (
 type bundle struct {
 	gain int64 // what it frees of the unit, for the head
 	lost LostWork
-	size int
 	mask uint64 // who is in it: the newest candidate is the highest bit
 }
 
 func (b bundle) with(o bundle) bundle {
-	return bundle{b.gain + o.gain, b.lost + o.lost, b.size + o.size, b.mask | o.mask}
+	return bundle{b.gain + o.gain, b.lost + o.lost, b.mask | o.mask}
 }
 
 func (b bundle) capped(most int64) bundle {
@@ -26,41 +26,60 @@ func (b bundle) capped(most int64) bundle {
 	return b
 }
 
-// compare orders bundles by cost: lost work, then fewer victims, then newer ones.
-func (b bundle) compare(o bundle) int {
-	return cmp.Or(cmp.Compare(b.lost, o.lost), cmp.Compare(b.size, o.size), cmp.Compare(o.mask, b.mask))
+// ballot is the candidates of one choice, newest first, as single bundles.
+type ballot struct {
+	unit    int
+	victims []victim
+	levels  []uint64 // who is of each level, the highest first
+}
+
+func newBallot(all []victim, unit int) ballot {
+	b := ballot{unit: unit, victims: slices.Clone(all)}
+	slices.SortFunc(b.victims, func(v, w victim) int { return cmp.Compare(w.job.id, v.job.id) })
+	for _, level := range slices.Backward(levels(all)) {
+		mask := uint64(0)
+		for i, v := range b.victims {
+			if v.compareLevel(level) == 0 {
+				mask |= 1 << (63 - i)
+			}
+		}
+		b.levels = append(b.levels, mask)
+	}
+	return b
+}
+
+// compare orders bundles by cost: lost work, then fewer of the highest level,
+// and so on down, then newer ones.
+func (b ballot) compare(x, y bundle) int {
+	if x.lost != y.lost {
+		return cmp.Compare(x.lost, y.lost)
+	}
+	for _, level := range b.levels {
+		if n, m := bits.OnesCount64(x.mask&level), bits.OnesCount64(y.mask&level); n != m {
+			return cmp.Compare(n, m)
+		}
+	}
+	return cmp.Compare(y.mask, x.mask)
 }
 
 // worthwhile drops every bundle that costs as much as one with no less gain.
 // The rest is sorted by gain, falling, and so by cost.
-func worthwhile(all []bundle) []bundle {
-	slices.SortFunc(all, func(a, b bundle) int {
-		return cmp.Or(cmp.Compare(b.gain, a.gain), a.compare(b))
+func (b ballot) worthwhile(all []bundle) []bundle {
+	slices.SortFunc(all, func(x, y bundle) int {
+		return cmp.Or(cmp.Compare(y.gain, x.gain), b.compare(x, y))
 	})
 	kept := all[:0]
-	for _, b := range all {
-		if len(kept) == 0 || b.compare(kept[len(kept)-1]) < 0 {
-			kept = append(kept, b)
+	for _, x := range all {
+		if len(kept) == 0 || b.compare(x, kept[len(kept)-1]) < 0 {
+			kept = append(kept, x)
 		}
 	}
 	return kept
 }
 
-// ballot is the candidates of one choice, newest first, as single bundles.
-type ballot struct {
-	unit    int
-	victims []victim
-}
-
-func newBallot(all []victim, unit int) ballot {
-	b := ballot{unit, slices.Clone(all)}
-	slices.SortFunc(b.victims, func(v, w victim) int { return cmp.Compare(w.job.id, v.job.id) })
-	return b
-}
-
 func (b ballot) single(i int) bundle {
 	v := b.victims[i]
-	return bundle{v.amount(b.unit), v.lost, 1, 1 << (63 - i)}
+	return bundle{v.amount(b.unit), v.lost, 1 << (63 - i)}
 }
 
 func (b ballot) elected(chosen bundle) []victim {
@@ -134,7 +153,7 @@ func (b ballot) reclaims(need int64, may func(victim) bool) (_ []bundle, ok bool
 		if len(next) > manyBundles {
 			return nil, false
 		}
-		total = worthwhile(next)
+		total = b.worthwhile(next)
 	}
 	return total, true
 }
@@ -158,14 +177,14 @@ func (b ballot) givenUpBy(s *share, members []int, need int64) (_ []bundle, ok b
 			}
 		}
 		for _, m := range more {
-			if old, ok := smaller[m.gain]; !ok || m.compare(old) < 0 {
+			if old, ok := smaller[m.gain]; !ok || b.compare(m, old) < 0 {
 				smaller[m.gain] = m
 			}
 		}
 		if len(smaller) > manyBundles || len(given) > manyBundles*fewCandidates {
 			return nil, false
 		}
-		given = worthwhile(given)
+		given = b.worthwhile(given)
 	}
 	return given, true
 }
@@ -199,7 +218,7 @@ func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid boo
 		}
 		var best bundle
 		consider := func(x bundle) {
-			if best.size == 0 || x.compare(best) < 0 {
+			if best.mask == 0 || b.compare(x, best) < 0 {
 				best = x
 			}
 		}
@@ -210,11 +229,11 @@ func (p *pass) leastMixed(s *share, d *shape, unit int, all []victim, outbid boo
 			if !outbid && o.gain >= overNominal && (enough || free) {
 				consider(o.with(taken))
 			}
-			if enough && mayBorrow && o.gain >= overLimit && (outbid || taken.size == 0) {
+			if enough && mayBorrow && o.gain >= overLimit && (outbid || taken.mask == 0) {
 				consider(o.with(taken))
 			}
 		}
-		if best.size > 0 {
+		if best.mask != 0 {
 			return b.elected(best), true
 		}
 	}
@@ -245,15 +264,17 @@ func (b ballot) stops(may func(victim) bool) (_ []bundle, ok bool) {
 		if len(total) > manyBundles {
 			return nil, false
 		}
-		total = worthwhile(total)
+		total = b.worthwhile(total)
 	}
 	return total, true
 }
 
-// compareSets orders whole sets: lower top level, less lost work, fewer
-// victims, newer ones.
+// compareSets orders whole sets: lower top level, less lost work, fewer of the
+// highest level, and so on down, newer ones.
 func compareSets(a, b []victim) int {
-	top := func(set []victim) victim { return slices.MaxFunc(set, victim.compareLevel) }
+	falling := func(set []victim) []victim {
+		return slices.SortedFunc(slices.Values(set), func(v, w victim) int { return w.compareLevel(v) })
+	}
 	lost := func(set []victim) (sum LostWork) {
 		for _, v := range set {
 			sum += v.lost
@@ -268,10 +289,11 @@ func compareSets(a, b []victim) int {
 		slices.SortFunc(ids, func(x, y JobID) int { return cmp.Compare(y, x) })
 		return ids
 	}
+	high, low := falling(a), falling(b)
 	return cmp.Or(
-		top(a).compareLevel(top(b)),
+		high[0].compareLevel(low[0]),
 		cmp.Compare(lost(a), lost(b)),
-		cmp.Compare(len(a), len(b)),
+		slices.CompareFunc(high, low, victim.compareLevel),
 		slices.Compare(ids(b), ids(a)),
 	)
 }

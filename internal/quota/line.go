@@ -190,7 +190,7 @@ func (s *share) reopen() {
 		l.shut, l.never, l.later = false, false, false
 		s.open.push(l)
 	}
-	s.shut, s.behind, s.wants, s.tried, s.settled = s.shut[:0], nil, false, false, false
+	s.shut, s.behind, s.next, s.wants, s.tried, s.settled = s.shut[:0], nil, nil, false, false, false
 }
 
 // waitingLines calls f for every line, open or shut.

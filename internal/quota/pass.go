@@ -49,7 +49,7 @@ func (c *Cohort) Pass(now time.Time) []Decision {
 	p := pass{Cohort: c, now: at}
 	for p.step() {
 	}
-	p.endLingering()
+	p.endPrecedence()
 	p.park()
 	return p.decisions
 }
@@ -139,7 +139,7 @@ func (p *pass) review() {
 			return slices.ContainsFunc(p.moved, func(u int) bool { return d.of(u) > 0 })
 		}
 		p.touchBlocked(func(s *share) bool {
-			return s.tried && wants(s.front().line.shape) ||
+			return s.tried && wants(s.next.line.shape) ||
 				slices.ContainsFunc(s.shut, func(l *line) bool { return wants(l.shape) })
 		})
 		for _, u := range p.moved {
@@ -159,6 +159,9 @@ func (p *pass) review() {
 func (c *Cohort) lineUp(s *share) {
 	if len(s.told) > 0 {
 		c.listForParking(s)
+	}
+	if c.policy.Queueing != Strict && c.enterOwed(s) {
+		return
 	}
 	for {
 		front := s.front()
@@ -182,6 +185,7 @@ func (c *Cohort) lineUp(s *share) {
 // enter makes the front a candidate of the first step, from the one given,
 // that it may take.
 func (c *Cohort) enter(s *share, front *entry, from stage) {
+	s.next = front
 	for step := from; step <= lastStep; step++ {
 		if c.mayTake(s, front, step) {
 			s.stage = step
@@ -199,7 +203,7 @@ func (c *Cohort) mayTake(s *share, front *entry, step stage) bool {
 	mayBorrow := s.def.Sharing == LendAndBorrow
 	switch step {
 	case stageOwed:
-		return s.isOwed() && s.within(d, (*holdings).ownLimit)
+		return c.isOwed(s) && s.within(d, (*holdings).ownLimit)
 	case stageEntitled:
 		s.full, s.burden = s.fullness(), c.due(s)
 		return s.within(d, (*holdings).ownLimit)
@@ -284,7 +288,7 @@ func (s *share) emptier(o *share) bool {
 	if s.full.less(o.full) || o.full.less(s.full) {
 		return s.full.less(o.full)
 	}
-	return s.front().older(o.front())
+	return s.next.older(o.next)
 }
 
 // longerWaiting is the order of step 0: rank, then the age of the front.
@@ -292,14 +296,14 @@ func (s *share) longerWaiting(o *share) bool {
 	if s.def.Rank != o.def.Rank {
 		return s.def.Rank > o.def.Rank
 	}
-	return s.front().older(o.front())
+	return s.next.older(o.next)
 }
 
 // goesFirst is the order of steps 3 to 5: where priorities compare across
 // shares, they go before age.
 func (c *Cohort) goesFirst(a, b *share) bool {
 	if c.policy.PriorityScope == InCohort && a.def.Rank == b.def.Rank {
-		return a.front().ahead(b.front())
+		return a.next.ahead(b.next)
 	}
 	return a.longerWaiting(b)
 }
@@ -307,7 +311,7 @@ func (c *Cohort) goesFirst(a, b *share) bool {
 // borrowsFirst is the order of step 2: those that jobs stop for, then by how
 // idle capacity is assigned.
 func (c *Cohort) borrowsFirst(a, b *share) bool {
-	if owedA, owedB := a.isOwed(), b.isOwed(); owedA || owedB {
+	if owedA, owedB := c.isOwed(a), c.isOwed(b); owedA || owedB {
 		if owedA && owedB {
 			return a.longerWaiting(b)
 		}
@@ -319,25 +323,13 @@ func (c *Cohort) borrowsFirst(a, b *share) bool {
 	if less := a.worth.compare(b.worth); less != 0 {
 		return less < 0
 	}
-	return a.front().ahead(b.front())
-}
-
-// isOwed reports whether jobs stop for the share's front, or have just stopped.
-func (s *share) isOwed() bool { return (s.owing > 0 || s.lingers) && !s.settled }
-
-// endLingering ends the precedence of shares for which jobs have stopped: by
-// now their heads were granted what was given back, or claim it.
-func (c *Cohort) endLingering() {
-	c.lingering = slices.DeleteFunc(c.lingering, func(s *share) bool {
-		s.lingers = s.lingers && len(s.nominated) > 0
-		return !s.lingers
-	})
+	return a.next.ahead(b.next)
 }
 
 // try lets a candidate start by the plan of its step. Where there is none it
 // goes on to a later step, or is blocked.
 func (p *pass) try(s *share) {
-	step, front := s.stage, s.front()
+	step, front := s.stage, s.next
 	p.unstage(s)
 	if s.behind != nil && p.policy.Queueing == Backfill && !p.mayBackfill(s, front) {
 		s.open.first().later = true
@@ -369,6 +361,11 @@ func (p *pass) try(s *share) {
 	}
 	s.tried = true
 	p.watch(s, front.line.shape)
+	if p.policy.Queueing != Strict && p.isOwed(s) {
+		s.settled = true // it has to take its turn
+		p.lineUp(s)
+		return
+	}
 	p.enter(s, front, step+1)
 }
 
@@ -414,7 +411,6 @@ func (p *pass) nominate(s *share, front *entry, plan plan) {
 		s.stage = stageNominated
 		return
 	}
-	s.settled = true
 	p.lineUp(s)
 }
 
@@ -487,7 +483,9 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 
 func (p *pass) grant(s *share, front *entry, ground Ground) {
 	s.leave(front)
-	s.lingers = false
+	if p.policy.Queueing == Strict {
+		s.owed.back = nil
+	}
 	delete(s.told, front)
 	p.hold(front, p.now)
 	if s.record != nil {
@@ -520,7 +518,6 @@ func (c *Cohort) borrowed(s *share, d *shape) Amounts {
 func (c *Cohort) block(s *share, later bool) {
 	front := s.front()
 	s.setAside()
-	s.settled = true
 	if later {
 		c.hopeful = append(c.hopeful, s)
 	} else if s.behind == nil {

@@ -958,14 +958,17 @@ func (p *plain) inSomeOrder(b books, victims []victim, short []quota.Unit) bool 
 	return !slices.Contains(slices.Collect(maps.Values(lastOf)), false)
 }
 
-// better compares sets: the lower top level, then less lost work, then fewer
-// victims, then newer ones.
+// better compares sets: the lower top level, then less lost work, then fewer of
+// the highest level, and so on down, then newer ones.
 func better(a, b []victim) bool {
-	top := func(victims []victim) victim { return slices.MaxFunc(victims, byLevel) }
+	falling := func(victims []victim) []victim {
+		return slices.SortedFunc(slices.Values(victims), func(v, w victim) int { return byLevel(w, v) })
+	}
+	high, low := falling(a), falling(b)
 	return cmp.Or(
-		byLevel(top(a), top(b)),
+		byLevel(high[0], low[0]),
 		cmp.Compare(lostWork(a), lostWork(b)),
-		cmp.Compare(len(a), len(b)),
+		slices.CompareFunc(high, low, byLevel),
 		-slices.Compare(newestFirst(a), newestFirst(b)),
 	) < 0
 }
