@@ -5,8 +5,8 @@
 // The package holds both sides of it, the door and its client.
 //
 // The door decodes, asks and encodes. It holds no state and has no rules of its
-// own, and it changes nothing: jobs are submitted, changed and ended through
-// the AWS doors.
+// own, and it changes nothing but policies that are applied as files: jobs are
+// submitted, changed and ended through the AWS doors.
 package bursarapi
 
 import (
@@ -31,6 +31,10 @@ const (
 	pathJob      = Prefix + "job"
 	pathLog      = Prefix + "log"
 	pathJournal  = Prefix + "journal"
+	pathPolicy   = Prefix + "policy"
+	pathPlan     = Prefix + "plan"
+	pathApply    = Prefix + "apply"
+	pathStanding = Prefix + "standing"
 )
 
 // Limits of replies: the most jobs or entries that one lists, the most waiting
@@ -41,6 +45,9 @@ const (
 	MaxWaiting  = 100
 	MaxWait     = 30 * time.Second
 )
+
+// MaxPolicy is the most bytes that a policy file may have.
+const MaxPolicy = 1 << 20
 
 // Queue is a job queue, with the names of its shares.
 type Queue struct {
@@ -57,6 +64,17 @@ type Job = governor.Why
 
 // Balance is what a share owns, uses, borrows, lends and has free.
 type Balance = governor.Balance
+
+// Plan is what applying a policy file would change, or has changed.
+type Plan = governor.Plan
+
+// Standing is a job queue at one instant: its policy as a policy file, and its
+// jobs that have not finished, in order of acceptance.
+type Standing struct {
+	At     time.Time `json:"at"`
+	Policy string    `json:"policy"`
+	Jobs   []job.Job `json:"jobs"`
+}
 
 // Entry is one line of the journal.
 type Entry = store.Entry
@@ -94,6 +112,11 @@ type jobList struct {
 
 type entryList struct {
 	Entries []Entry `json:"entries"`
+}
+
+// policyFile is a policy as a policy file has it.
+type policyFile struct {
+	Policy string `json:"policy"`
 }
 
 // problem is the body of every refusal.

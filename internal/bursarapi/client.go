@@ -1,6 +1,7 @@
 package bursarapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,8 @@ import (
 	"time"
 )
 
-// Signer signs a request without a body, for Service.
-type Signer func(r *http.Request) error
+// Signer signs a request with the body given, for Service.
+type Signer func(r *http.Request, body []byte) error
 
 // Client asks a server's door.
 type Client struct {
@@ -117,8 +118,48 @@ func (c *Client) Journal(ctx context.Context, after int64, limit int, wait time.
 	return reply.Entries, err
 }
 
+// Plan says what applying a policy file would change, and changes nothing.
+// With prune, shares that are not in the file are to be deleted.
+func (c *Client) Plan(ctx context.Context, policy []byte, prune bool) (Plan, error) {
+	var plan Plan
+	err := c.post(ctx, pathPlan, url.Values{"prune": {strconv.FormatBool(prune)}}, policy, &plan)
+	return plan, err
+}
+
+// Apply applies a policy file, and returns what that changed. A version that
+// is not empty is that of the plan that it carries out.
+func (c *Client) Apply(ctx context.Context, policy []byte, prune bool, version string) (Plan, error) {
+	var plan Plan
+	err := c.post(ctx, pathApply, url.Values{"prune": {strconv.FormatBool(prune)}, "version": {version}}, policy, &plan)
+	return plan, err
+}
+
+// Policy returns what governs a job queue with quota shares, as a policy file.
+func (c *Client) Policy(ctx context.Context, queue string) (string, error) {
+	var reply policyFile
+	err := c.get(ctx, pathPolicy, url.Values{"queue": {queue}}, &reply)
+	return reply.Policy, err
+}
+
+// Standing returns where a job queue with quota shares stands.
+func (c *Client) Standing(ctx context.Context, queue string) (Standing, error) {
+	var reply Standing
+	err := c.get(ctx, pathStanding, url.Values{"queue": {queue}}, &reply)
+	return reply, err
+}
+
 func (c *Client) get(ctx context.Context, path string, values url.Values, reply any) error {
 	body, err := c.open(ctx, path, values)
+	return c.read(path, body, err, reply)
+}
+
+func (c *Client) post(ctx context.Context, path string, values url.Values, content []byte, reply any) error {
+	body, err := c.ask(ctx, http.MethodPost, path, values, content)
+	return c.read(path, body, err, reply)
+}
+
+// read decodes a reply, if there is one.
+func (c *Client) read(path string, body io.ReadCloser, err error, reply any) error {
 	if err != nil {
 		return err
 	}
@@ -130,11 +171,15 @@ func (c *Client) get(ctx context.Context, path string, values url.Values, reply 
 }
 
 func (c *Client) open(ctx context.Context, path string, values url.Values) (io.ReadCloser, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.endpoint+path+"?"+values.Encode(), nil)
+	return c.ask(ctx, http.MethodGet, path, values, nil)
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, values url.Values, content []byte) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.endpoint+path+"?"+values.Encode(), bytes.NewReader(content))
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", c.endpoint, err)
 	}
-	if err := c.sign(r); err != nil {
+	if err := c.sign(r, content); err != nil {
 		return nil, fmt.Errorf("signing a request: %w", err)
 	}
 	resp, err := c.http.Do(r)

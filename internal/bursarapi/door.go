@@ -1,10 +1,12 @@
 package bursarapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -28,6 +30,10 @@ type Governor interface {
 	Jobs(context.Context, store.JobQuery) ([]job.Job, error)
 	Why(ctx context.Context, id string) (governor.Why, error)
 	Journal(ctx context.Context, after int64, limit int) ([]store.Entry, error)
+	Plan(context.Context, governor.Declaration) (governor.Plan, error)
+	Apply(ctx context.Context, d governor.Declaration, version string) (governor.Plan, error)
+	Declared(ctx context.Context, queue string) (governor.Declaration, error)
+	Standing(ctx context.Context, queue string) (governor.Standing, error)
 }
 
 // Verifier says who signed a request.
@@ -60,28 +66,53 @@ func New(c Config) http.Handler {
 	mux.HandleFunc("GET "+pathJob, answer(d, d.job))
 	mux.HandleFunc("GET "+pathJournal, answer(d, d.journal))
 	mux.HandleFunc("GET "+pathLog, d.log)
+	mux.HandleFunc("GET "+pathPolicy, answer(d, d.policy))
+	mux.HandleFunc("GET "+pathStanding, answer(d, d.standing))
+	mux.HandleFunc("POST "+pathPlan, answer(d, d.plan))
+	mux.HandleFunc("POST "+pathApply, answer(d, d.apply))
 	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, &StatusError{Status: http.StatusNotFound, Message: fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path)})
 	})
 	return d.authenticated(mux)
 }
 
-// authenticated lets signed requests pass. None of them has a body.
+// authenticated lets signed requests pass.
 func (d *door) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		principal, err := d.Verifier.Verify(r, nil)
+		body, err := bodyOf(w, r)
 		if err != nil {
 			d.refuse(w, r, err)
 			return
 		}
+		principal, err := d.Verifier.Verify(r, body)
+		if err != nil {
+			d.refuse(w, r, err)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r.WithContext(governor.WithPrincipal(r.Context(), principal.Name)))
 	})
+}
+
+// bodyOf reads a request's body, which is a policy file or nothing.
+func bodyOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxPolicy))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return nil, &StatusError{
+			Status:  http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("the policy file has more than %d bytes, the most that it may have", large.Limit),
+		}
+	}
+	if err != nil {
+		return nil, invalid("the request's body cannot be read: %v", err)
+	}
+	return body, nil
 }
 
 // answer makes a handler of a function from a request's parameters to a reply.
 func answer[T any](d *door, f func(context.Context, parameters) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		reply, err := f(r.Context(), parameters{r.URL.Query()})
+		reply, err := f(r.Context(), parameters{r.URL.Query(), r.Body})
 		if err != nil {
 			d.refuse(w, r, err)
 			return
@@ -232,6 +263,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.As(err, &refusal) && refusal.Problem == governor.Missing:
 		return http.StatusNotFound
+	case errors.As(err, &refusal) && refusal.Problem == governor.Conflict:
+		return http.StatusConflict
 	case errors.As(err, &refusal):
 		return http.StatusBadRequest
 	case errors.Is(err, governor.ErrUnavailable):
@@ -244,8 +277,11 @@ func invalid(format string, args ...any) error {
 	return &StatusError{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// parameters are a request's, from its query.
-type parameters struct{ url.Values }
+// parameters are a request's: those of its query, and its body.
+type parameters struct {
+	url.Values
+	body io.Reader
+}
 
 func (p parameters) number(name string, otherwise int64) (int64, error) {
 	text := p.Get(name)

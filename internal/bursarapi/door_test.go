@@ -29,6 +29,8 @@ type books struct {
 	jobs    []job.Job // newest first
 	entries func(after int64) []store.Entry
 	err     error // of every question, if set
+
+	declared governor.Declaration // that was planned or applied last
 }
 
 func (b *books) Queues(context.Context) ([]resource.Queue, error) {
@@ -82,6 +84,31 @@ func (b *books) Journal(_ context.Context, after int64, _ int) ([]store.Entry, e
 	return b.entries(after), b.err
 }
 
+func (b *books) Plan(_ context.Context, d governor.Declaration) (governor.Plan, error) {
+	b.declared = d
+	return governor.Plan{Name: d.Name, Version: "7-planned", Changes: []governor.Change{}}, b.err
+}
+
+func (b *books) Apply(_ context.Context, d governor.Declaration, version string) (governor.Plan, error) {
+	b.declared = d
+	if version == "old" {
+		return governor.Plan{}, &governor.Refusal{Problem: governor.Conflict, Message: "it changed"}
+	}
+	return governor.Plan{Name: d.Name, Version: version, Changes: []governor.Change{}}, b.err
+}
+
+func (b *books) Declared(_ context.Context, queue string) (governor.Declaration, error) {
+	if queue != b.declared.Name {
+		return governor.Declaration{}, &governor.Refusal{Problem: governor.Missing, Message: "no such queue"}
+	}
+	return b.declared, b.err
+}
+
+func (b *books) Standing(ctx context.Context, queue string) (governor.Standing, error) {
+	d, err := b.Declared(ctx, queue)
+	return governor.Standing{At: at(9), Declaration: d, Jobs: b.jobs}, err
+}
+
 // shelf is an OpenLog: each log says what was asked for.
 func shelf(_ context.Context, run runner.Key, worker int, stream string, follow bool, done func() bool) io.ReadCloser {
 	return io.NopCloser(strings.NewReader(fmt.Sprintf("%s run %d worker %d %s follow %v ended %v", run.Job, run.Run, worker, stream, follow, done())))
@@ -97,7 +124,7 @@ func (anyone) Verify(r *http.Request, _ []byte) (auth.Principal, error) {
 	return auth.Principal{Name: "ada"}, nil
 }
 
-func signed(r *http.Request) error {
+func signed(r *http.Request, _ []byte) error {
 	r.Header.Set("Authorization", "signed")
 	return nil
 }
@@ -330,7 +357,7 @@ func TestRefusals(t *testing.T) {
 
 func TestUnsignedRequestsAreRefused(t *testing.T) {
 	c := serve(t, library(), nil)
-	c.sign = func(*http.Request) error { return nil }
+	c.sign = func(*http.Request, []byte) error { return nil }
 	_, err := c.Queues(t.Context())
 	var refused *StatusError
 	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden {

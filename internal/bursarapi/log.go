@@ -35,7 +35,7 @@ func (d *door) log(w http.ResponseWriter, r *http.Request) {
 		case <-ctx.Done():
 		}
 	}()
-	output, err := d.openLog(ctx, parameters{r.URL.Query()})
+	output, err := d.openLog(ctx, parameters{Values: r.URL.Query()})
 	if err != nil {
 		d.refuse(w, r, err)
 		return

@@ -78,6 +78,7 @@ some instances, lends what it leaves idle, and gets it back when it needs it.
 	root.AddCommand(c.serve(), c.simulate(), c.policy())
 	for _, command := range []*cobra.Command{
 		c.submit(), c.jobs(), c.job(), c.logs(), c.stop(), c.priority(), c.shares(), c.queue(), c.why(),
+		c.plan(), c.apply(), c.export(),
 	} {
 		c.addConnectionFlags(command)
 		root.AddCommand(command)

@@ -91,8 +91,8 @@ func readCredentials(path, profile string) (aws.Credentials, error) {
 
 // asker asks Bursar's own door.
 func (c *commands) asker(s server) *bursarapi.Client {
-	return bursarapi.NewClient(s.endpoint, c.http, func(r *http.Request) error {
-		return auth.Sign(r, nil, s.credentials, bursarapi.Service, s.region, c.Now())
+	return bursarapi.NewClient(s.endpoint, c.http, func(r *http.Request, body []byte) error {
+		return auth.Sign(r, body, s.credentials, bursarapi.Service, s.region, c.Now())
 	})
 }
 

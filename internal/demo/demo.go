@@ -128,8 +128,8 @@ func connect(c Config, product *app.App) (*demo, error) {
 				return credentials, nil
 			}),
 		}),
-		bursar: bursarapi.NewClient(product.URL(), http.DefaultClient, func(r *http.Request) error {
-			return auth.Sign(r, nil, credentials, bursarapi.Service, app.DefaultRegion, time.Now())
+		bursar: bursarapi.NewClient(product.URL(), http.DefaultClient, func(r *http.Request, body []byte) error {
+			return auth.Sign(r, body, credentials, bursarapi.Service, app.DefaultRegion, time.Now())
 		}),
 		screen: terminal.New(c.Out, c.Getenv),
 		scene:  newScene(time.Now()),

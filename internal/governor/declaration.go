@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,7 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/bursar-io/bursar/internal/job"
 	"github.com/bursar-io/bursar/internal/quota"
 	"github.com/bursar-io/bursar/internal/resource"
 )
@@ -39,23 +42,62 @@ const declaredPriority = 1
 // shares. Shares that are being deleted are left out. Refusals: Missing,
 // Invalid.
 func (g *Governor) Declared(ctx context.Context, name string) (Declaration, error) {
-	return query(ctx, g, func(s *state) (Declaration, error) {
-		if _, err := s.queue(name); err != nil {
-			return Declaration{}, err
+	return query(ctx, g, func(s *state) (Declaration, error) { return s.declaration(name) })
+}
+
+// Standing is a job queue at one instant: what is declared under its name, and
+// its jobs that have not finished, in order of acceptance.
+type Standing struct {
+	At          time.Time
+	Declaration Declaration
+	Jobs        []job.Job
+}
+
+// Standing returns where a job queue with quota shares stands. Refusals:
+// Missing, Invalid.
+func (g *Governor) Standing(ctx context.Context, name string) (Standing, error) {
+	return query(ctx, g, func(s *state) (st Standing, err error) {
+		if st.Declaration, err = s.declaration(name); err != nil {
+			return Standing{}, err
 		}
-		now, err := s.declared(name)
-		if err != nil {
-			return Declaration{}, err
+		st.At = g.cfg.Clock.Now().UTC()
+		for _, a := range s.jobs {
+			if a.Queue == name && !a.Status.Finished() {
+				st.Jobs = append(st.Jobs, a.Clone())
+			}
 		}
-		d := Declaration{
-			Name: name, Limits: now.environment.Limits,
-			IdleAssignment: now.policy.IdleAssignment, Rules: now.policy.Rules,
-		}
-		for _, share := range inNameOrder(now.shares) {
-			d.Shares = append(d.Shares, now.shares[share])
-		}
-		return d, nil
+		slices.SortFunc(st.Jobs, func(a, b job.Job) int { return cmp.Compare(a.Seq, b.Seq) })
+		return st, nil
 	})
+}
+
+func (s *state) declaration(name string) (Declaration, error) {
+	if _, err := s.queue(name); err != nil {
+		return Declaration{}, err
+	}
+	now, err := s.declared(name)
+	if err != nil {
+		return Declaration{}, err
+	}
+	d := Declaration{
+		Name: name, Limits: now.environment.Limits,
+		IdleAssignment: now.policy.IdleAssignment, Rules: now.policy.Rules,
+	}
+	for _, share := range inNameOrder(now.shares) {
+		d.Shares = append(d.Shares, now.shares[share])
+	}
+	return d, nil
+}
+
+// Engine is the declaration as the engine knows it, its shares by their own
+// names and in the same order.
+func (d Declaration) Engine() (quota.Policy, []quota.Share) {
+	policy := cohortPolicy(&resource.Policy{IdleAssignment: d.IdleAssignment, Rules: d.Rules})
+	shares := make([]quota.Share, len(d.Shares))
+	for i, s := range d.Shares {
+		shares[i] = cohortShare(s)
+	}
+	return policy, shares
 }
 
 // validate refuses a declaration with a value that cannot be, whatever there

@@ -69,14 +69,14 @@ func effect(e governor.Effect) map[string]string {
 func lines(p governor.Plan) []string {
 	var all []string
 	for _, c := range p.Changes {
-		line := fmt.Sprintf("%s %s %s:", c.Action, c.Kind, c.Name)
+		words := []string{fmt.Sprintf("%s %s %s:", c.Action, c.Kind, c.Name)}
 		for _, f := range c.Fields {
-			line += fmt.Sprintf(" %s %q>%q", f.Field, f.Old, f.New)
+			words = append(words, fmt.Sprintf("%s %q>%q", f.Field, f.Old, f.New))
 		}
 		for _, what := range sortedKeys(effect(c.Effect)) {
-			line += fmt.Sprintf(" [%s %s]", what, effect(c.Effect)[what])
+			words = append(words, fmt.Sprintf("[%s %s]", what, effect(c.Effect)[what]))
 		}
-		all = append(all, line)
+		all = append(all, strings.Join(words, " "))
 	}
 	return all
 }

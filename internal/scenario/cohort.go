@@ -55,6 +55,9 @@ type Gang struct {
 	Requeue         GangRequeue
 }
 
+// StandardGang is that of a file which names no settings.
+func StandardGang() Gang { return defaultCohort().Gang }
+
 // GangRequeue is how evicted gangs wait again.
 type GangRequeue struct {
 	Timestamp   Timestamp

@@ -186,8 +186,8 @@ func (s *Server) Batch() *batch.Client {
 func (s *Server) Bursar() *bursarapi.Client {
 	s.t.Helper()
 	credentials := s.Credentials()
-	return bursarapi.NewClient(s.URL, &http.Client{}, func(r *http.Request) error {
-		return auth.Sign(r, nil, credentials, bursarapi.Service, app.DefaultRegion, time.Now())
+	return bursarapi.NewClient(s.URL, &http.Client{}, func(r *http.Request, body []byte) error {
+		return auth.Sign(r, body, credentials, bursarapi.Service, app.DefaultRegion, time.Now())
 	})
 }
 
