@@ -107,7 +107,8 @@ type Job struct {
 	Seq             int64    `json:"seq"` // order of acceptance, unique over all jobs
 	Name            string   `json:"name"`
 	Queue           string   `json:"queue"`
-	Share           string   `json:"share,omitempty"` // empty on a queue without shares
+	Share           string   `json:"share,omitempty"`           // empty on a queue without quota shares
+	ShareIdentifier string   `json:"shareIdentifier,omitempty"` // empty on a queue that is not a fair-share one
 	Priority        int32    `json:"priority"`
 	Demand          []Amount `json:"demand"` // by instance type, sorted by it
 	Workers         int      `json:"workers"`

@@ -49,7 +49,7 @@ type Entry struct {
 // Batch is what one commit makes durable, all of it or nothing. Records replace
 // those of the same name or id, after the resources that Removed names are
 // gone; jobs are never removed. What identifies a job never changes: its ID,
-// Seq, Name, Queue, Share, CreatedAt, Token and TokenHash.
+// Seq, Name, Queue, Share, ShareIdentifier, CreatedAt, Token and TokenHash.
 type Batch struct {
 	Environments []resource.Environment
 	Policies     []resource.Policy
@@ -89,6 +89,7 @@ type JobQuery struct {
 	Queue         string       // required
 	Statuses      []job.Status // any of these
 	Share         *string      // exactly this
+	Identifier    string       // exactly this share identifier
 	NamePrefix    string       // case-insensitive; with NameExact the whole name
 	NameExact     bool
 	CreatedBefore time.Time // exclusive
@@ -115,6 +116,9 @@ type Store interface {
 	Payload(ctx context.Context, id string) (string, error)
 	// Jobs returns the jobs that the query selects.
 	Jobs(ctx context.Context, q JobQuery) ([]job.Job, error)
+	// Ended returns the jobs of a queue with a share identifier that finished
+	// at or after since, in order of Seq.
+	Ended(ctx context.Context, queue string, since time.Time) ([]job.Job, error)
 	// Journal returns up to limit entries with a Seq above after, in order.
 	Journal(ctx context.Context, after int64, limit int) ([]Entry, error)
 	// Close releases the store. What was committed stays.

@@ -108,7 +108,7 @@ func (s *Store) refused(b store.Batch) error {
 
 func sameIdentity(a, b *job.Job) bool {
 	return a.Seq == b.Seq && a.Name == b.Name && a.Queue == b.Queue && a.Share == b.Share &&
-		a.CreatedAt.Equal(b.CreatedAt) && a.Token == b.Token && a.TokenHash == b.TokenHash
+		a.ShareIdentifier == b.ShareIdentifier && a.CreatedAt.Equal(b.CreatedAt) && a.Token == b.Token && a.TokenHash == b.TokenHash
 }
 
 func (s *Store) lastEntry() int64 {
@@ -252,6 +252,24 @@ func (s *Store) Jobs(ctx context.Context, q store.JobQuery) ([]job.Job, error) {
 	return out, nil
 }
 
+// Ended returns the jobs with a share identifier that finished lately. See
+// store.Store.
+func (s *Store) Ended(ctx context.Context, queue string, since time.Time) ([]job.Job, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("jobs of queue %q that ended since %v: %w", queue, since, err)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var ended []job.Job
+	for _, j := range s.jobs {
+		if j.Queue == queue && j.ShareIdentifier != "" && j.Status.Finished() && !j.StoppedAt.Before(since) {
+			ended = append(ended, j.Clone())
+		}
+	}
+	slices.SortFunc(ended, func(a, b job.Job) int { return cmp.Compare(a.Seq, b.Seq) })
+	return ended, nil
+}
+
 // newer is negative if j comes before a job created at t with that seq.
 func newer(j *job.Job, t time.Time, seq int64) int {
 	return cmp.Or(t.Compare(j.CreatedAt), cmp.Compare(seq, j.Seq))
@@ -262,6 +280,7 @@ func selects(q store.JobQuery, j *job.Job) bool {
 	case j.Queue != q.Queue,
 		len(q.Statuses) > 0 && !slices.Contains(q.Statuses, j.Status),
 		q.Share != nil && j.Share != *q.Share,
+		q.Identifier != "" && j.ShareIdentifier != q.Identifier,
 		!named(q, j.Name),
 		!q.CreatedBefore.IsZero() && !j.CreatedAt.Before(q.CreatedBefore),
 		!q.CreatedAfter.IsZero() && !j.CreatedAt.After(q.CreatedAfter):

@@ -15,10 +15,10 @@ import (
 // The statements of a commit. putJob changes no row if the job's seq is another
 // job's, or if what identifies the job is not what it was.
 const (
-	putJob = `INSERT INTO jobs (seq, id, queue, share, name, folded, created_ms, token, token_hash, status, finished, record)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (seq) DO UPDATE SET status = excluded.status, finished = excluded.finished, record = excluded.record
-		WHERE id = excluded.id AND queue = excluded.queue AND share = excluded.share AND name = excluded.name
+	putJob = `INSERT INTO jobs (seq, id, queue, share, identifier, name, folded, created_ms, token, token_hash, status, finished, stopped_ms, record)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (seq) DO UPDATE SET status = excluded.status, finished = excluded.finished, stopped_ms = excluded.stopped_ms, record = excluded.record
+		WHERE id = excluded.id AND queue = excluded.queue AND share = excluded.share AND identifier = excluded.identifier AND name = excluded.name
 			AND created_ms = excluded.created_ms AND token = excluded.token AND token_hash = excluded.token_hash`
 	putPayload     = `INSERT OR REPLACE INTO payloads (seq, payload) VALUES (?, ?)`
 	putEntry       = `INSERT INTO journal (seq, at_ms, kind, name, subject, principal, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
@@ -117,8 +117,8 @@ func (s *statements) oneJob(ctx context.Context, j *job.Job) error {
 	if err != nil {
 		return err
 	}
-	result, err := s.job.ExecContext(ctx, j.Seq, j.ID, j.Queue, j.Share, j.Name, store.Fold(j.Name), millis(j.CreatedAt),
-		j.Token, j.TokenHash, j.Status, j.Status.Finished(), string(record))
+	result, err := s.job.ExecContext(ctx, j.Seq, j.ID, j.Queue, j.Share, j.ShareIdentifier, j.Name, store.Fold(j.Name), millis(j.CreatedAt),
+		j.Token, j.TokenHash, j.Status, j.Status.Finished(), millis(j.StoppedAt), string(record))
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,10 @@ func TestPagesAreIndexRanges(t *testing.T) {
 		"name prefix":           {NamePrefix: "train"},
 		"name and status":       {NamePrefix: "train-1", NameExact: true, Statuses: []job.Status{job.Running}},
 		"name prefix and share": {NamePrefix: "train", Share: &share},
+		"identifier":            {Identifier: "team"},
+		"identifier and status": {Identifier: "team", Statuses: []job.Status{job.Running, job.Failed}},
+		"identifier and share":  {Identifier: "team", Share: &share},
+		"name and identifier":   {NamePrefix: "train", Identifier: "team"},
 		"created":               {CreatedBefore: at, CreatedAfter: at},
 	}
 	for name, q := range tests {
@@ -45,9 +49,22 @@ func TestPagesAreIndexRanges(t *testing.T) {
 	}
 }
 
+// What ended within a window is found without looking at what ended before.
+func TestEndedIsAnIndexRange(t *testing.T) {
+	plan := explainQuery(t, openIn(t, t.TempDir()), endedJobs, "queue", 5)
+	if !strings.Contains(plan, "SEARCH jobs USING INDEX jobs_ended (queue=? AND stopped_ms>?)") {
+		t.Error(plan)
+	}
+}
+
 func explain(t *testing.T, s *Store, q store.JobQuery) string {
 	t.Helper()
 	query, args := page(q)
+	return explainQuery(t, s, query, args...)
+}
+
+func explainQuery(t *testing.T, s *Store, query string, args ...any) string {
+	t.Helper()
 	rows, err := s.reading.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
 		t.Fatal(err)

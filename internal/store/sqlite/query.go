@@ -82,11 +82,16 @@ func ranges(q store.JobQuery) []span {
 	if q.Share != nil {
 		r.where("share = ?", *q.Share)
 	}
+	if q.Identifier != "" {
+		r.where("identifier = ? AND identifier <> ''", q.Identifier) // the index has no others
+	}
 	switch {
 	case q.NamePrefix != "":
 		return []span{byName(r, q)}
 	case len(q.Statuses) > 0:
 		return byStatus(r, q)
+	case q.Identifier != "":
+		r.index = "jobs_identifier"
 	case q.Share != nil:
 		r.index = "jobs_share"
 	default:
@@ -115,9 +120,13 @@ func byName(r span, q store.JobQuery) span {
 }
 
 func byStatus(r span, q store.JobQuery) []span {
-	r.index = "jobs_status"
-	if q.Share != nil {
+	switch {
+	case q.Identifier != "":
+		r.index = "jobs_identifier_status"
+	case q.Share != nil:
 		r.index = "jobs_share_status"
+	default:
+		r.index = "jobs_status"
 	}
 	var out []span
 	for _, status := range slices.Compact(slices.Sorted(slices.Values(q.Statuses))) {
@@ -140,6 +149,20 @@ func bounds(r *span, q store.JobQuery) {
 	if !q.CreatedAfter.IsZero() {
 		r.where("created_ms > ?", millis(q.CreatedAfter))
 	}
+}
+
+// endedJobs has the condition of the index jobs_ended in it.
+const endedJobs = `SELECT record FROM jobs INDEXED BY jobs_ended
+	WHERE queue = ? AND identifier <> '' AND finished = 1 AND stopped_ms >= ? ORDER BY seq`
+
+// Ended returns the jobs with a share identifier that finished lately. See
+// store.Store.
+func (s *Store) Ended(ctx context.Context, queue string, since time.Time) ([]job.Job, error) {
+	jobs, err := records[job.Job](ctx, s.reading, endedJobs, queue, ceilMillis(since))
+	if err != nil {
+		return nil, fmt.Errorf("jobs of queue %q that ended since %v: %w", queue, since, err)
+	}
+	return jobs, nil
 }
 
 // Journal returns entries after a Seq. See store.Store.

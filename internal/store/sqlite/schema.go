@@ -60,6 +60,14 @@ var steps = []string{
 		record TEXT NOT NULL,
 		PRIMARY KEY (kind, queue, name)
 	) STRICT, WITHOUT ROWID;`,
+
+	// Share identifiers, for jobs of fair-share queues. Other jobs have none, and
+	// are in none of these indexes.
+	`ALTER TABLE jobs ADD COLUMN identifier TEXT    NOT NULL DEFAULT '';
+	ALTER TABLE jobs ADD COLUMN stopped_ms INTEGER NOT NULL DEFAULT 0; -- when it finished
+	CREATE INDEX jobs_identifier        ON jobs (queue, identifier, created_ms)         WHERE identifier <> '';
+	CREATE INDEX jobs_identifier_status ON jobs (queue, identifier, status, created_ms) WHERE identifier <> '';
+	CREATE INDEX jobs_ended             ON jobs (queue, stopped_ms)                     WHERE identifier <> '' AND finished = 1;`,
 }
 
 // migrate brings a database to the newest version that steps know, one

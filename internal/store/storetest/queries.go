@@ -20,6 +20,7 @@ var (
 	someNames  = []string{"train", "Train", "TRAIN-2", "train%", "tra_n", "trä", "TRÄ", "straße", "\u212aelvin", "kelvin", ""}
 	somePrefix = []string{"", "t", "T", "train", "TRAIN", "trÄ", "%", "tra_", "train%", "k", "strasse", "x"}
 	someShares = []string{"", "a", "A", "b"}
+	someOwners = []string{"", "a", "A", "b"} // share identifiers
 )
 
 // anyQuery compares random queries of random jobs with a plain reference.
@@ -43,6 +44,7 @@ func (e Engine) anyQuery(t *testing.T) {
 			equal(rt, fmt.Sprintf("Jobs(%+v)", q), reference(b.Jobs, q), got)
 			checkPages(rt, s, q)
 		}
+		checkEnded(rt, s, queue, b.Jobs)
 	})
 }
 
@@ -53,6 +55,9 @@ func someJob(rt *rapid.T, queue string, seq int64) job.Job {
 		Share:     rapid.SampledFrom(someShares).Draw(rt, "share"),
 		Status:    statuses().Draw(rt, "status"),
 		CreatedAt: someInstant(rt),
+		StoppedAt: someInstant(rt),
+
+		ShareIdentifier: rapid.SampledFrom(someOwners).Draw(rt, "identifier"),
 	}
 }
 
@@ -72,6 +77,9 @@ func someQuery(rt *rapid.T, queue string, jobs []job.Job) store.JobQuery {
 		share := rapid.SampledFrom(someShares).Draw(rt, "share")
 		q.Share = &share
 	}
+	if rapid.Bool().Draw(rt, "by identifier") {
+		q.Identifier = rapid.SampledFrom(someOwners).Draw(rt, "identifier")
+	}
 	if rapid.Bool().Draw(rt, "before") {
 		q.CreatedBefore = someInstant(rt)
 	}
@@ -83,6 +91,21 @@ func someQuery(rt *rapid.T, queue string, jobs []job.Job) store.JobQuery {
 		q.BeforeSeq, q.BeforeTime = last.Seq, last.CreatedAt
 	}
 	return q
+}
+
+// checkEnded asks for the jobs that ended since a time, which may be between
+// two milliseconds.
+func checkEnded(rt *rapid.T, s store.Store, queue string, jobs []job.Job) {
+	since := someInstant(rt).Add(time.Duration(rapid.IntRange(0, 1).Draw(rt, "microseconds")) * time.Microsecond)
+	var want []job.Job
+	for _, j := range jobs {
+		if j.ShareIdentifier != "" && j.Status.Finished() && !j.StoppedAt.Before(since) {
+			want = append(want, j)
+		}
+	}
+	got, err := s.Ended(rt.Context(), queue, since)
+	noError(rt, err)
+	equal(rt, fmt.Sprintf("Ended since %v", since), want, got)
 }
 
 // checkPages checks that the pages of a query, put together, are what one large
@@ -126,6 +149,9 @@ func wanted(j job.Job, q store.JobQuery) bool {
 		return false
 	}
 	if q.Share != nil && j.Share != *q.Share {
+		return false
+	}
+	if q.Identifier != "" && j.ShareIdentifier != q.Identifier {
 		return false
 	}
 	if q.NamePrefix != "" && !wantedName(j.Name, q.NamePrefix, q.NameExact) {

@@ -79,6 +79,9 @@ func (e Engine) empty(t *testing.T) {
 	if got, err := s.Jobs(ctx, store.JobQuery{Queue: "no-such-queue", Limit: 10}); err != nil || len(got) > 0 {
 		t.Errorf("Jobs of an empty store: %v, %v", got, err)
 	}
+	if got, err := s.Ended(ctx, "no-such-queue", time.Time{}); err != nil || len(got) > 0 {
+		t.Errorf("Ended of an empty store: %v, %v", got, err)
+	}
 	if got, err := s.Journal(ctx, 0, 10); err != nil || len(got) > 0 {
 		t.Errorf("Journal of an empty store: %v, %v", got, err)
 	}
@@ -164,6 +167,7 @@ func (e Engine) refused(t *testing.T) {
 		"job that changed its name":          again(func(j *job.Job) { j.Name = "other" }),
 		"job that changed its queue":         again(func(j *job.Job) { j.Queue = "other" }),
 		"job that changed its share":         again(func(j *job.Job) { j.Share = "other" }),
+		"job that changed its identifier":    again(func(j *job.Job) { j.ShareIdentifier = "other" }),
 		"job that changed its creation time": again(func(j *job.Job) { j.CreatedAt = j.CreatedAt.Add(time.Hour) }),
 		"job that changed its token":         again(func(j *job.Job) { j.Token = "other" }),
 		"job that changed its token's hash":  again(func(j *job.Job) { j.TokenHash = "other" }),
@@ -213,6 +217,7 @@ func (e Engine) cancelled(t *testing.T) {
 		"Job":     func() error { _, err := s.Job(ctx, "job-b"); return err },
 		"Payload": func() error { _, err := s.Payload(ctx, "job-b"); return err },
 		"Jobs":    func() error { _, err := s.Jobs(ctx, store.JobQuery{Queue: "queue", Limit: 1}); return err },
+		"Ended":   func() error { _, err := s.Ended(ctx, "queue", time.Time{}); return err },
 		"Journal": func() error { _, err := s.Journal(ctx, 0, 1); return err },
 	}
 	for name, call := range calls {
