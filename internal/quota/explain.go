@@ -203,10 +203,14 @@ func (c *Cohort) Balances(share string) []Balance {
 			continue
 		}
 		lent := c.lentBy(s, i)
+		free := max(0, h.nominal-h.usage-lent)
+		if p := &c.pools[i]; s.def.Fair != nil { // its nominal is everybody's
+			free = max(0, min(free, p.free(&p.actual)))
+		}
 		all = append(all, Balance{
 			Unit: c.pools[i].unit, Nominal: h.nominal, Usage: h.usage,
 			Borrowed: max(0, h.usage-h.nominal), Lent: lent,
-			Free: max(0, h.nominal-h.usage-lent), Stopping: h.stopping,
+			Free: free, Stopping: h.stopping,
 		})
 	}
 	slices.SortFunc(all, func(a, b Balance) int { return cmp.Compare(a.Unit, b.Unit) })

@@ -100,8 +100,10 @@ func (r *record) weighted(now int64) int64 {
 }
 
 // Charge counts what jobs of a fair share used before the cohort knew of them,
-// after a restart: an amount of capacity from one time to another. It returns
-// ErrNoShare if there is no such share, or it is not a fair one.
+// after a restart: an amount of capacity from one time to another. A negative
+// amount takes back what the cohort counted of a job that had stopped before
+// it was told. Charge returns ErrNoShare if there is no such share, or it is not
+// a fair one.
 func (c *Cohort) Charge(share string, amount int64, from, to time.Time) error {
 	s, ok := c.shares[share]
 	if !ok || s.record == nil {
@@ -119,8 +121,14 @@ func (c *Cohort) Charged(share string, at time.Time) bool {
 	if !ok || s.record == nil {
 		return false
 	}
-	s.record.settle(at.UnixMilli())
-	return s.record.weighted(at.UnixMilli()) > 0
+	return s.record.settled(at.UnixMilli()).weighted(at.UnixMilli()) > 0
+}
+
+// settled is the record as it will be at a time if nothing changes until then.
+func (r *record) settled(now int64) *record {
+	later := *r
+	later.settle(now)
+	return &later
 }
 
 // settleRecords counts what fair shares used until now, with what they held
