@@ -21,7 +21,7 @@ test: build
 ## soak: days of the whole control plane under simulated failures; SEEDS=n for more, SEED=n for one of them with all its events
 SEEDS ?= 500
 soak:
-	@go run ./test/soak -seeds $(SEEDS) -seed '$(SEED)'
+	@GODEBUG=tracebacklabels=1 go run ./test/soak -seeds $(SEEDS) -seed '$(SEED)'
 
 ## lint: static checks
 lint: $(GOLANGCI_LINT)

@@ -3,6 +3,8 @@ package soak
 import (
 	"context"
 	"errors"
+	"runtime/pprof"
+	"strconv"
 	"sync"
 )
 
@@ -29,7 +31,7 @@ func Days(ctx context.Context, first uint64, n, atOnce int, progress func(done i
 	for range atOnce {
 		workers.Go(func() {
 			for seed := range seeds {
-				tally, failure := Day(ctx, seed, nil)
+				tally, failure := labelled(ctx, seed)
 				mu.Lock()
 				if failure != nil {
 					err = firstFailure(err, failure)
@@ -45,6 +47,15 @@ func Days(ctx context.Context, first uint64, n, atOnce int, progress func(done i
 	}
 	workers.Wait()
 	return done, sum, err
+}
+
+// labelled lives through a day whose goroutines carry its seed: where the product
+// panics, GODEBUG=tracebacklabels=1 has the trace name it.
+func labelled(ctx context.Context, seed uint64) (tally Tally, err error) {
+	pprof.Do(ctx, pprof.Labels("seed", strconv.FormatUint(seed, 10)), func(ctx context.Context) {
+		tally, err = Day(ctx, seed, nil)
+	})
+	return tally, err
 }
 
 // firstFailure prefers a broken promise to a day that was given up, and a lower
