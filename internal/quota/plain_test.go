@@ -891,11 +891,20 @@ func (p *plain) choose(b books, candidates []victim, short, scarce []quota.Unit,
 	if len(scarce) == 1 && len(candidates) <= fewCandidates {
 		return p.bestOfAll(b, candidates, short, fits)
 	}
-	chosen := p.inTurn(b, candidates, short, fits)
-	if !fits(chosen) {
-		return nil
+	if chosen := p.inTurn(b, candidates, short, fits); fits(chosen) {
+		return sparing(chosen, fits)
 	}
-	return sparing(chosen, fits)
+	for i := range candidates {
+		if i == 0 || len(candidates) > fewCandidates {
+			continue
+		}
+		// Who comes first may make those ineligible who would do.
+		order := slices.Concat(candidates[i:i+1], candidates[:i], candidates[i+1:])
+		if chosen := p.inTurn(b, order, short, fits); fits(chosen) {
+			return sparing(chosen, fits)
+		}
+	}
+	return nil
 }
 
 // sparing leaves out, from the last to the first, who is not needed.
