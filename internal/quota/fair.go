@@ -155,7 +155,11 @@ func (c *Cohort) due(s *share) burden {
 	if s.record == nil {
 		return burden{}
 	}
-	hi, lo := bits.Mul64(uint64(s.record.weighted(c.nowMillis)), uint64(s.def.Fair.WeightFactor))
+	return s.record.burden(c.nowMillis, s.def.Fair.WeightFactor)
+}
+
+func (r *record) burden(now, weightFactor int64) burden {
+	hi, lo := bits.Mul64(uint64(r.weighted(now)), uint64(weightFactor))
 	return burden{hi, lo}
 }
 

@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -191,4 +192,127 @@ func TestFairOrderIsTheSameHoweverOftenItLooks(t *testing.T) {
 			running = running[1:]
 		}
 	})
+}
+
+// TestFairOrderIsTheOrderOfGrants lets random histories meet a pool in which
+// everything fits: what was foretold is what is granted.
+func TestFairOrderIsTheOrderOfGrants(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		names := []string{"a", "b", "c", "d"}
+		factors := map[string]int64{}
+		for _, name := range names {
+			factors[name] = rapid.SampledFrom([]int64{1, 5_000, 10_000, 20_000}).Draw(rt, "factor")
+		}
+		q := newFairQueue(1000, quota.Fair{Window: 10 * time.Minute}, factors)
+		q.SetShare(quota.Share{Name: "other", Nominal: quota.Amounts{"gpu": 1000}, Sharing: quota.Lend, Fair: &quota.Fair{Queue: "other", WeightFactor: 10_000}})
+		q.submit(t, "other", 3)
+		var running []quota.JobID
+		for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
+			for range rapid.IntRange(0, 12).Draw(rt, "jobs") {
+				q.next++
+				name := rapid.SampledFrom(names).Draw(rt, "share")
+				q.shares[q.next] = name
+				j := quota.Job{
+					ID: q.next, Share: name, Created: q.now, Priority: rapid.Int32Range(0, 2).Draw(rt, "priority"),
+					Demand: quota.Amounts{"gpu": rapid.Int64Range(1, 3).Draw(rt, "demand")},
+				}
+				if err := q.Add(j); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			foretold := q.FairOrder("q", 1000, q.now)
+			if first := q.FairOrder("q", 3, q.now); !slices.Equal(first, foretold[:min(3, len(foretold))]) {
+				rt.Fatalf("the first three of %v are %v", foretold, first)
+			}
+			granted := slices.DeleteFunc(q.pass(), func(id quota.JobID) bool { return q.shares[id] == "other" })
+			if !slices.Equal(foretold, granted) {
+				rt.Fatalf("foretold %v, granted %v", foretold, granted)
+			}
+			running = append(running, granted...)
+			q.now = q.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(rt, "seconds")) * time.Second)
+			for n := rapid.IntRange(0, len(running)).Draw(rt, "ending"); n > 0; n-- {
+				if err := q.Remove(running[0]); err != nil {
+					rt.Fatal(err)
+				}
+				running = running[1:]
+			}
+		}
+	})
+}
+
+// TestChargesAddUpToWhatWasSeen compares a cohort that saw jobs run, some of
+// which had stopped before it was told, with one that was told afterwards.
+func TestChargesAddUpToWhatWasSeen(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		factors := map[string]int64{"a": 10_000, "b": 10_000}
+		saw := newFairQueue(100, quota.Fair{Window: 10 * time.Minute}, factors)
+		type use struct {
+			share    string
+			from, to time.Time
+		}
+		var uses []use
+		began := map[quota.JobID]time.Time{}
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			saw.now = saw.now.Add(time.Duration(rapid.IntRange(1, 120_000).Draw(rt, "milliseconds")) * time.Millisecond)
+			for _, id := range slices.Sorted(maps.Keys(began)) {
+				from := began[id]
+				if rapid.Bool().Draw(rt, "ends") {
+					to := from.Add(time.Duration(rapid.Int64Range(0, int64(saw.now.Sub(from))).Draw(rt, "ran")).Truncate(time.Millisecond))
+					uses = append(uses, use{saw.shares[id], from, to})
+					if err := saw.Charge(saw.shares[id], -1, to, saw.now); err != nil {
+						rt.Fatal(err)
+					}
+					if err := saw.Remove(id); err != nil {
+						rt.Fatal(err)
+					}
+					delete(began, id)
+				}
+			}
+			saw.submit(t, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "share"), 1)
+			for _, id := range saw.pass() {
+				began[id] = saw.now
+			}
+		}
+		for id, from := range began {
+			uses = append(uses, use{saw.shares[id], from, saw.now})
+			if err := saw.Remove(id); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		saw.pass()
+		told := newFairQueue(100, quota.Fair{Window: 10 * time.Minute}, factors)
+		for _, u := range uses {
+			if err := told.Charge(u.share, 1, u.from, u.to); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		told.now, told.next = saw.now, saw.next
+		for range 20 { // the order depends on what each was charged
+			for _, q := range []*fairQueue{saw, told} {
+				q.submit(t, "a", 2)
+				q.submit(t, "b", 2)
+			}
+			if a, b := saw.FairOrder("q", 100, saw.now), told.FairOrder("q", 100, told.now); !slices.Equal(a, b) {
+				rt.Fatalf("at %v the order is %v for who saw it, %v for who was told", saw.now, a, b)
+			}
+			for _, share := range []string{"a", "b"} {
+				if a, b := saw.Charged(share, saw.now), told.Charged(share, told.now); a != b {
+					rt.Fatalf("at %v share %s is charged: %v for who saw it, %v for who was told", saw.now, share, a, b)
+				}
+			}
+			saw.now = saw.now.Add(45 * time.Second)
+			told.now = saw.now
+		}
+	})
+}
+
+func TestFreeOfAnIdentifierIsWhatThePoolHas(t *testing.T) {
+	q := newFairQueue(4, quota.Fair{}, map[string]int64{"a": 10_000, "b": 10_000})
+	q.submit(t, "a", 3)
+	q.pass()
+	for _, share := range []string{"a", "b"} {
+		if got := q.Balances(share)[0].Free; got != 1 {
+			t.Errorf("%s has %d free, want what nobody uses: 1", share, got)
+		}
+	}
 }

@@ -18,15 +18,15 @@ func (c *Cohort) FairOrder(queue string, n int, at time.Time) []JobID {
 			}
 		}
 	}
-	var order []JobID
-	for len(order) < n && len(turns) > 0 {
+	var ids []JobID
+	for len(ids) < n && len(turns) > 0 {
 		first := slices.MinFunc(turns, (*fairTurn).compare)
-		order = append(order, first.waiting[0].id)
+		ids = append(ids, first.waiting[0].id)
 		if o.grant(first); len(first.waiting) == 0 {
 			turns = slices.DeleteFunc(turns, func(t *fairTurn) bool { return t == first })
 		}
 	}
-	return order
+	return ids
 }
 
 // fairOrder looks ahead, at a time, and leaves the cohort as it is.
@@ -40,18 +40,16 @@ type fairTurn struct {
 	share   *share
 	waiting []*entry // in order
 	record  *record
-	usage   []int64 // by unit
+	units   []holdings // its own
 	burden  burden
 	full    fraction
 }
 
 func (o fairOrder) turnOf(s *share, n int) *fairTurn {
-	t := &fairTurn{share: s, record: s.record.settled(o.now), usage: make([]int64, len(s.units))}
+	t := &fairTurn{share: s, record: s.record.settled(o.now), units: slices.Clone(s.units)}
+	t.record.rate = s.inUse()
 	for _, id := range o.Heads(s.def.Name, n) {
 		t.waiting = append(t.waiting, o.jobs[id])
-	}
-	for i := range s.units {
-		t.usage[i] = s.units[i].usage
 	}
 	o.weigh(t)
 	return t
@@ -60,29 +58,33 @@ func (o fairOrder) turnOf(s *share, n int) *fairTurn {
 // grant lets the first job of a share have what it wants.
 func (o fairOrder) grant(t *fairTurn) {
 	for _, n := range t.waiting[0].line.shape.needs {
-		t.usage[n.unit] += n.amount
+		t.units[n.unit].usage += n.amount
 		t.record.rate += n.amount
 	}
 	t.waiting = t.waiting[1:]
 	o.weigh(t)
 }
 
-// weigh notes what the order depends on, as step 1 of a pass has it.
+// weigh notes what the order depends on.
 func (o fairOrder) weigh(t *fairTurn) {
 	t.burden = t.record.burden(o.now, t.share.def.Fair.WeightFactor)
-	t.full = t.share.fullest(func(unit int) int64 { return t.usage[unit] })
+	t.full = fullest(t.units)
 }
 
-// compare is negative if t goes first.
+// compare is negative if t goes before o, by the order of step 1 of a pass.
 func (t *fairTurn) compare(o *fairTurn) int {
-	first := func(a, b *fairTurn) bool {
-		return emptier(a.burden, b.burden, a.full, b.full, a.waiting[0], b.waiting[0])
-	}
 	switch {
-	case first(t, o):
-		return -1
-	case first(o, t):
-		return 1
+	case t.burden.less(o.burden) || o.burden.less(t.burden):
+		return order(t.burden.less(o.burden))
+	case t.full.less(o.full) || o.full.less(t.full):
+		return order(t.full.less(o.full))
 	}
-	return 0
+	return order(t.waiting[0].older(o.waiting[0]))
+}
+
+func order(before bool) int {
+	if before {
+		return -1
+	}
+	return 1
 }

@@ -223,10 +223,12 @@ func (f fraction) less(g fraction) bool {
 
 // fullness is the share's usage relative to its nominal in the unit where that
 // is highest.
-func (s *share) fullness() fraction {
+func (s *share) fullness() fraction { return fullest(s.units) }
+
+func fullest(units []holdings) fraction {
 	fullest := fraction{0, 1}
-	for i := range s.units {
-		h := &s.units[i]
+	for i := range units {
+		h := &units[i]
 		if h.usage == 0 {
 			continue
 		}
