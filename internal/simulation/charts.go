@@ -52,11 +52,14 @@ type chartWait struct {
 	P99     float64 `json:"p99"`
 }
 
-// waitClasses are what waits are sorted into, by their upper bounds in seconds.
-var waitClasses = []struct {
+// waitClass is a range of waits, below a bound in seconds.
+type waitClass struct {
 	below float64
 	name  string
-}{
+}
+
+// waitClasses are what waits are sorted into, from the shortest.
+var waitClasses = []waitClass{
 	{1, "none"},
 	{60, "under a minute"},
 	{600, "under 10 minutes"},
@@ -113,8 +116,7 @@ func (r *Run) chart(ranks map[string]int, merged int) chartRun {
 	perBar := (steps + maxBars - 1) / maxBars
 	c.Preemptions = merge(t.preemptions[:steps], perBar, 1)
 	c.Lost = merge(t.lost[:steps], perBar, hour)
-	shares := slices.Clone(t.order)
-	slices.SortStableFunc(shares, func(a, b *shareTally) int { return rankOf(ranks, a) - rankOf(ranks, b) })
+	shares := t.ranked(ranks)
 	for i, unit := range t.units {
 		u := chartUnit{Unit: string(unit), Capacity: t.capacity[i]}
 		for _, s := range shares {
@@ -123,6 +125,13 @@ func (r *Run) chart(ranks map[string]int, merged int) chartRun {
 		c.Units = append(c.Units, u)
 	}
 	return c
+}
+
+// ranked returns the shares by rank.
+func (t *tally) ranked(ranks map[string]int) []*shareTally {
+	shares := slices.Clone(t.order)
+	slices.SortStableFunc(shares, func(a, b *shareTally) int { return rankOf(ranks, a) - rankOf(ranks, b) })
+	return shares
 }
 
 // rankOf is a share's rank; those that the first run does not know come last.
@@ -194,32 +203,26 @@ func rounded(v float64) float64 {
 // of each share into classes.
 func (r *Run) chartWaits(ranks map[string]int) []chartWait {
 	t := r.tally
-	all, within := chartWait{}, chartWait{}
-	var list []chartWait
-	shares := slices.Clone(t.order)
-	slices.SortStableFunc(shares, func(a, b *shareTally) int { return rankOf(ranks, a) - rankOf(ranks, b) })
-	for _, s := range shares[:min(len(shares), maxStrips)] {
-		list = append(list, newChartWait(s.name, r.Summary.Shares[s.name].WaitS, s.waits))
-	}
+	shares := t.ranked(ranks)
 	var waits, waitsInQuota []float64
 	for _, s := range shares {
 		waits = append(waits, s.waits...)
 		waitsInQuota = append(waitsInQuota, s.waitsInQuota...)
 	}
-	all = newChartWait("all jobs", r.Summary.WaitS, waits)
-	within = newChartWait("within quota", r.Summary.WaitWithinQuotaS, waitsInQuota)
-	return append([]chartWait{all, within}, list...)
+	list := []chartWait{
+		newChartWait("all jobs", r.Summary.WaitS, waits),
+		newChartWait("within quota", r.Summary.WaitWithinQuotaS, waitsInQuota),
+	}
+	for _, s := range shares[:min(len(shares), maxStrips)] {
+		list = append(list, newChartWait(s.name, r.Summary.Shares[s.name].WaitS, s.waits))
+	}
+	return list
 }
 
 func newChartWait(name string, d Distribution, waits []float64) chartWait {
 	c := chartWait{Name: name, Classes: make([]int, len(waitClasses)), Mean: d.Mean, P50: d.P50, P90: d.P90, P99: d.P99}
 	for _, w := range waits {
-		c.Classes[slices.IndexFunc(waitClasses, func(class struct {
-			below float64
-			name  string
-		}) bool {
-			return w < class.below
-		})]++
+		c.Classes[slices.IndexFunc(waitClasses, func(class waitClass) bool { return w < class.below })]++
 	}
 	return c
 }

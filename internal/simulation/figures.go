@@ -92,22 +92,20 @@ func (m metric) compare(a, b float64) (difference, verdict string) {
 	return difference, verdict
 }
 
+// timeUnit is a unit of time, of so many seconds.
+type timeUnit struct {
+	size int
+	name string
+}
+
 // Seconds writes a number of seconds as a duration in its two largest units: 3d 4h.
 func Seconds(s float64) string {
 	if s < 1 {
 		return fmt.Sprintf("%gs", math.Round(s*100)/100)
 	}
-	units := []struct {
-		size int
-		name string
-	}{{86400, "d"}, {3600, "h"}, {60, "m"}, {1, "s"}}
+	units := []timeUnit{{86400, "d"}, {hour, "h"}, {60, "m"}, {1, "s"}}
 	whole := int(math.Round(s))
-	at := slices.IndexFunc(units, func(u struct {
-		size int
-		name string
-	}) bool {
-		return whole >= u.size
-	})
+	at := slices.IndexFunc(units, func(u timeUnit) bool { return whole >= u.size })
 	words := fmt.Sprintf("%d%s", whole/units[at].size, units[at].name)
 	if at+1 < len(units) {
 		if rest := whole % units[at].size / units[at+1].size; rest > 0 {

@@ -260,7 +260,7 @@ func drawPolicy(t *rapid.T) string {
 	draw := func(label string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label) }
 	var b strings.Builder
 	fmt.Fprintf(&b, "capacity: {gpu: %d, cpu: %d}\n", rapid.IntRange(1, 8).Draw(t, "gpus"), rapid.IntRange(1, 8).Draw(t, "cpus"))
-	fmt.Fprintf(&b, "queueing: %s\n", draw("queueing", "Strict", "BestEffort"))
+	fmt.Fprintf(&b, "queueing: %s\n", draw("queueing", "Strict", "BestEffort", "Backfill"))
 	fmt.Fprintf(&b, "victims: %s\n", draw("victims", "LeastLostWork", "MostOverQuota", "NewestFirst"))
 	fmt.Fprintf(&b, "gracePeriod: %s\nshares:\n", draw("grace", "0s", "10s"))
 	for _, name := range []string{"a", "b", "c"} {

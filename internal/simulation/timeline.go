@@ -24,7 +24,10 @@ func (l *timeline) series() *series {
 }
 
 // steps is how many steps a run takes that ends at t.
-func (l *timeline) steps(t time.Duration) int { return int(t/l.step) + 1 }
+func (l *timeline) steps(t time.Duration) int {
+	l.reach(t)
+	return int(t/l.step) + 1
+}
 
 // reach makes the steps long enough for the series to hold what happens at t.
 func (l *timeline) reach(t time.Duration) {
@@ -56,9 +59,8 @@ func (l *timeline) hold(s *series, from, to time.Duration, amount float64) {
 	}
 	l.reach(to)
 	for from < to {
-		i := from / l.step
-		end := min(to, (i+1)*l.step)
-		s[i] += amount * (end - from).Seconds()
+		end := min(to, from-from%l.step+l.step)
+		s[from/l.step] += amount * (end - from).Seconds()
 		from = end
 	}
 }
