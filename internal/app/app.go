@@ -236,6 +236,7 @@ func (a *App) doors(g *governor.Governor, keys *auth.Keys, closing <-chan struct
 		Governor: g,
 		OpenLog:  a.openLog,
 		Verifier: a.verifier(keys, bursarapi.Service),
+		Grace:    a.config.Grace,
 		Closing:  closing,
 		Log:      a.config.Log,
 	}))

@@ -71,9 +71,10 @@ type Plan = governor.Plan
 // Standing is a job queue at one instant: its policy as a policy file, and its
 // jobs that have not finished, in order of acceptance.
 type Standing struct {
-	At     time.Time `json:"at"`
-	Policy string    `json:"policy"`
-	Jobs   []job.Job `json:"jobs"`
+	At     time.Time     `json:"at"`
+	Policy string        `json:"policy"`
+	Grace  time.Duration `json:"grace"` // that workers have to stop where the policy does not say
+	Jobs   []job.Job     `json:"jobs"`
 }
 
 // Entry is one line of the journal.

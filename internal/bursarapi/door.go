@@ -46,6 +46,7 @@ type Config struct {
 	Governor Governor
 	OpenLog  OpenLog
 	Verifier Verifier        // of requests signed for Service
+	Grace    time.Duration   // that workers have to stop unless a policy says otherwise
 	Closing  <-chan struct{} // closed when the server stops: nobody waits for news any longer
 	Log      *slog.Logger
 }

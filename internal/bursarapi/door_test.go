@@ -149,7 +149,7 @@ func library() *books {
 func serve(t *testing.T, b *books, closing <-chan struct{}) *Client {
 	t.Helper()
 	server := httptest.NewServer(New(Config{
-		Governor: b, OpenLog: shelf, Verifier: anyone{}, Closing: closing, Log: slog.New(slog.DiscardHandler),
+		Governor: b, OpenLog: shelf, Verifier: anyone{}, Grace: time.Minute, Closing: closing, Log: slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(server.Close)
 	return NewClient(server.URL+"/", server.Client(), signed)

@@ -57,7 +57,7 @@ func (d *door) standing(ctx context.Context, p parameters) (Standing, error) {
 		return Standing{}, err
 	}
 	text, err := cohortOf(s.Declaration).Encode()
-	return Standing{At: s.At, Policy: string(text), Jobs: s.Jobs}, err
+	return Standing{At: s.At, Policy: string(text), Grace: d.Grace, Jobs: s.Jobs}, err
 }
 
 func (p parameters) queue() (string, error) {

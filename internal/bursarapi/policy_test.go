@@ -67,7 +67,7 @@ func TestPoliciesArePlannedAppliedAndExported(t *testing.T) {
 		t.Errorf("planned what was exported (-want +got):\n%s", diff)
 	}
 	standing, err := c.Standing(t.Context(), "a")
-	if err != nil || standing.Policy != text || !standing.At.Equal(at(9)) || len(standing.Jobs) != len(b.jobs) {
+	if err != nil || standing.Policy != text || standing.Grace != time.Minute || !standing.At.Equal(at(9)) || len(standing.Jobs) != len(b.jobs) {
 		t.Errorf("standing: %+v, %v", standing, err)
 	}
 }

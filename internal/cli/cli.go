@@ -75,10 +75,10 @@ some instances, lends what it leaves idle, and gets it back when it needs it.
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(c.serve(), c.simulate(), c.policy())
+	root.AddCommand(c.serve(), c.policy())
 	for _, command := range []*cobra.Command{
 		c.submit(), c.jobs(), c.job(), c.logs(), c.stop(), c.priority(), c.shares(), c.queue(), c.why(),
-		c.plan(), c.apply(), c.export(),
+		c.plan(), c.apply(), c.export(), c.simulate(),
 	} {
 		c.addConnectionFlags(command)
 		root.AddCommand(command)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,8 @@ type simulator struct {
 	*commands
 	policies []string // files
 	trace    string   // file
+	server   bool     // in place of a trace, what a running server has
+	queue    string   // of that; empty: the one with quota shares
 	unit     string
 	assume   simulation.Assumptions
 	events   string // file; empty: none
@@ -35,19 +38,25 @@ type simulator struct {
 func (c *commands) simulate() *cobra.Command {
 	s := &simulator{commands: c}
 	command := &cobra.Command{
-		Use:   "simulate --policy COHORT.yaml [--policy OTHER.yaml] --trace FILE.csv[.gz] [--gpus-unit UNIT]",
+		Use:   "simulate --policy COHORT.yaml [--policy OTHER.yaml] {--trace FILE.csv[.gz] [--gpus-unit UNIT] | --from-server}",
 		Short: "Replay a history of jobs under a policy",
 		Long: `Replay a history of jobs under a policy, with the scheduler of the server in virtual
 time, and say what would have come of it. With two policies it says how they differ.
 
 A trace is CSV with the columns submit_s, runtime_s, team (the share), and gpus or
 demand (unit=amount;unit=amount), and where they are known job, priority,
-max_runtime_s and checkpoint_s.`,
+max_runtime_s and checkpoint_s.
+
+With --from-server it plays forward what runs and waits on a server now, each job
+for as long as it declares that it may run; waits count from now. Without
+--policy it does so under the server's own policy.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&s.policies, "policy", nil, "policy file; give it twice to compare two")
+	flags.BoolVar(&s.server, "from-server", false, "play forward what runs and waits on a server, in place of a trace")
+	flags.StringVar(&s.queue, "queue", "", "with --from-server, the job queue (default: the one with quota shares)")
 	flags.StringVar(&s.trace, "trace", "", "trace file, CSV, plain or gzip")
 	flags.StringVar(&s.unit, "gpus-unit", "", "the unit that the trace's column gpus counts")
 	flags.DurationVar(&s.assume.CheckpointEvery, "checkpoint-every", 0, "assume it of jobs that name no checkpoint_s")
@@ -66,7 +75,12 @@ func (s *simulator) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trace, err := readTrace(s.trace, quota.Unit(s.unit))
+	var trace *simulation.Trace
+	if s.server {
+		trace, policies, err = s.fromServer(ctx, policies)
+	} else {
+		trace, err = readTrace(s.trace, quota.Unit(s.unit))
+	}
 	if err != nil {
 		return err
 	}
@@ -95,10 +109,16 @@ func (s *simulator) check() error {
 	switch {
 	case s.output != "table" && s.output != "json":
 		return fmt.Errorf("--output is %q; it must be table or json", s.output)
-	case len(s.policies) == 0 || len(s.policies) > 2:
+	case len(s.policies) > 2 || len(s.policies) == 0 && !s.server:
 		return fmt.Errorf("--policy is given %d times; give it once, or twice to compare two", len(s.policies))
-	case s.trace == "":
-		return errors.New("--trace is missing; name a trace file")
+	case s.server && s.trace != "":
+		return errors.New("--trace and --from-server are both given; use one of them")
+	case s.trace == "" && !s.server:
+		return errors.New("--trace is missing; name a trace file, or play forward what a server has with --from-server")
+	case s.server && s.assume.DeclaredRuntime != 0:
+		return errors.New("--declared-runtime goes with --trace; the jobs of a server run for as long as they declare")
+	case s.queue != "" && !s.server:
+		return errors.New("--queue goes with --from-server; a trace has no queues")
 	case s.events != "" && len(s.policies) > 1:
 		return errors.New("--events takes one --policy; run the other one on its own")
 	case s.assume.CheckpointEvery < 0:
@@ -129,6 +149,37 @@ func readPolicies(files []string) ([]simulation.Policy, error) {
 		policies = append(policies, simulation.Policy{Name: name, Cohort: cohort})
 	}
 	return policies, nil
+}
+
+// fromServer is what runs and waits on a server now, and the policies to play
+// that forward under: its own, if none are given.
+func (s *simulator) fromServer(ctx context.Context, policies []simulation.Policy) (*simulation.Trace, []simulation.Policy, error) {
+	server, err := s.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	queue := s.queue
+	if queue == "" {
+		if queue, err = s.governedQueue(ctx, server); err != nil {
+			return nil, nil, err
+		}
+	}
+	standing, err := s.asker(server).Standing(ctx, queue)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(policies) == 0 {
+		cohort, err := scenario.ParseCohort(queue, []byte(standing.Policy))
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the policy that the server sent: %w", err)
+		}
+		policies = []simulation.Policy{{Name: queue, Cohort: cohort}}
+	}
+	for i := range policies {
+		c := &policies[i].Cohort
+		c.GracePeriod = cmp.Or(c.GracePeriod, standing.Grace)
+	}
+	return simulation.FromStanding("job queue "+queue, standing.At, standing.Jobs), policies, nil
 }
 
 func readTrace(file string, gpusUnit quota.Unit) (*simulation.Trace, error) {

@@ -175,7 +175,7 @@ func (s *state) declared(name string) (declared, error) {
 	if _, err := s.liveQueue(name); err != nil {
 		return declared{}, err
 	}
-	if q.whole != nil {
+	if q.whole != nil || q.policy.FairShare != nil {
 		return declared{}, refuse(Invalid, "Job queue %s has no scheduling policy with quota shares, and cannot get one. Name a job queue that has, or one that does not exist.", name)
 	}
 	d.queue, d.environment, d.policy = copied(q.Queue), copied(q.environment.Environment), copied(*q.policy)

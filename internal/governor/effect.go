@@ -63,7 +63,7 @@ func (s *state) standingIn(queueName string) []standing {
 			AffectedJob: AffectedJob{ID: a.ID, Name: a.Name, Share: a.Share},
 			job: quota.Job{
 				ID: a.id(), Share: a.Share, Priority: a.Priority, Created: a.CreatedAt,
-				NotBefore: a.NotBefore, MaxRuntime: a.declaredRuntime(),
+				NotBefore: a.NotBefore, MaxRuntime: a.DeclaredRuntime(),
 			},
 			demand: a.Demand,
 		}

@@ -111,6 +111,9 @@ func (s *state) creatable(before, after declared) error {
 	if before.environment == nil && len(s.environments) >= resource.MaxEnvironments {
 		return refuse(Limit, "There are %d service environments, the most there may be. Delete one that is not needed.", len(s.environments))
 	}
+	if before.policy != nil && before.policy.FairShare != nil {
+		return refuse(Conflict, "Scheduling policy %s is one of fair-share queues, and its kind never changes. Use another name.", before.policy.Name)
+	}
 	if before.environment != nil {
 		if err := s.attachable(*after.queue); err != nil {
 			return err

@@ -358,6 +358,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 func TestDeclarationsThatCannotBe(t *testing.T) {
 	h := furnished(t)
 	must(t, h.governor.CreatePolicy(h.ctx(), resource.Policy{Name: "shared", IdleAssignment: resource.IdleFIFO}))
+	must(t, h.governor.CreatePolicy(h.ctx(), resource.Policy{Name: "fair", FairShare: &resource.FairShare{}}))
 	for _, name := range []string{"one", "two"} {
 		h.environment(name, g5, 1)
 		must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: name, Environment: name, Policy: "shared"}))
@@ -415,6 +416,10 @@ func TestDeclarationsThatCannotBe(t *testing.T) {
 		{
 			"an environment in use", named("env", declared(1, a)), governor.Conflict,
 			"Service environment env is used by job queues: q. A job queue with quota shares needs one of its own.",
+		},
+		{
+			"a fair-share policy", named("fair", declared(1, a)), governor.Conflict,
+			"Scheduling policy fair is one of fair-share queues, and its kind never changes. Use another name.",
 		},
 		{
 			"another queue's policy", named("one", fair), governor.Conflict,

@@ -332,17 +332,9 @@ func (a *activeJob) quota() quota.Job {
 		Created:    a.CreatedAt,
 		Demand:     a.lane.queue.environment.demand(a.Demand),
 		NotBefore:  a.NotBefore,
-		MaxRuntime: a.declaredRuntime(),
+		MaxRuntime: a.DeclaredRuntime(),
 		Parked:     a.Reason, // a waiting job has no other
 	}
-}
-
-// declaredRuntime is the most that an attempt may run, or 0.
-func (a *activeJob) declaredRuntime() time.Duration {
-	if a.Timeout > 0 && a.MaxRuntime > 0 {
-		return min(a.Timeout, a.MaxRuntime)
-	}
-	return max(a.Timeout, a.MaxRuntime)
 }
 
 func amounts(limits []resource.Limit) quota.Amounts {

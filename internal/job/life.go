@@ -256,6 +256,15 @@ func glob(pattern, s string) bool {
 	return strings.HasSuffix(s, last)
 }
 
+// DeclaredRuntime is the longest that an attempt may run; 0: as long as it
+// takes.
+func (j *Job) DeclaredRuntime() time.Duration {
+	if j.Timeout > 0 && j.MaxRuntime > 0 {
+		return min(j.Timeout, j.MaxRuntime)
+	}
+	return max(j.Timeout, j.MaxRuntime)
+}
+
 // Deadline is when the running attempt has had its time, and the stop that is
 // then due. ok is false while no limit applies.
 func (j *Job) Deadline() (at time.Time, stop Stop, ok bool) {

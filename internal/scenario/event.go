@@ -16,6 +16,7 @@ type EventKind string
 const (
 	Submitted EventKind = "submit"  // the job was handed in
 	Granted   EventKind = "grant"   // it holds its demand from now on, and runs
+	Resumed   EventKind = "resume"  // it held its demand before the world began, and runs on
 	Preempted EventKind = "preempt" // it was told to stop for another job; it holds its demand until its release
 	Released  EventKind = "release" // its attempt is over and its demand free again
 	Requeued  EventKind = "requeue" // it waits again, in its old place

@@ -88,6 +88,9 @@ func (t *Trace) check(p *Policy) error {
 	units := unitsOf(&p.Cohort)
 	for i := range t.Jobs {
 		j := &t.Jobs[i]
+		if !shares[j.Team] && j.Standing != nil {
+			return &RowError{File: t.Name, Right: fmt.Sprintf("job %s is in share %s, which %s does not have; it has %q", j.Name, j.Team, p.Name, names)}
+		}
 		if !shares[j.Team] {
 			return &RowError{
 				File: t.Name, Line: j.Line, Column: columnTeam, Value: j.Team,
@@ -119,7 +122,7 @@ func (r *replay) run(ctx context.Context, jobs []Job) error {
 		if err := r.advance(ctx, jobs[i].Submit); err != nil {
 			return err
 		}
-		if err := r.world.Submit(r.options.Assume.submission(&jobs[i])); err != nil {
+		if err := r.add(&jobs[i]); err != nil {
 			return err
 		}
 	}
@@ -137,6 +140,15 @@ func (r *replay) run(ctx context.Context, jobs []Job) error {
 	}
 }
 
+// add hands in a job, or takes it up where it stands.
+func (r *replay) add(j *Job) error {
+	s := r.options.Assume.submission(j)
+	if j.Standing != nil {
+		return r.world.Resume(s, *j.Standing)
+	}
+	return r.world.Submit(s)
+}
+
 func (r *replay) advance(ctx context.Context, to time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -149,6 +161,7 @@ func (a Assumptions) submission(j *Job) scenario.Submission {
 	s := scenario.Submission{
 		Job: j.Name, Share: j.Team, Priority: j.Priority, Demand: j.Demand,
 		Runtime: j.Runtime, CheckpointEvery: j.CheckpointEvery, MaxRuntime: j.MaxRuntime,
+		PreemptionRetries: j.PreemptionRetries,
 	}
 	if s.CheckpointEvery == 0 {
 		s.CheckpointEvery = a.CheckpointEvery

@@ -36,7 +36,8 @@ type Summary struct {
 	Borrowed float64 `json:"borrowed"`
 
 	// WaitS is from a job's submission to its first grant, in seconds, over the
-	// jobs that were granted capacity at all.
+	// jobs that were granted capacity at all; of a job that waited before the
+	// run began, from then.
 	WaitS Distribution `json:"wait_s"`
 	// WaitWithinQuotaS is WaitS of the jobs that fitted their own quota when
 	// they were submitted: their share's usage at that moment, before anything
@@ -129,7 +130,7 @@ func (t *tally) summary() Summary {
 		sum.Preemptions += s.preemptions
 		sum.Shares[s.name] = s.summary(t.unit)
 	}
-	sum.NeverStarted = sum.Jobs - len(waits)
+	sum.NeverStarted = sum.Jobs - len(waits) - t.resumed
 	sum.WaitS, sum.WaitWithinQuotaS = distribution(waits), distribution(waitsInQuota)
 	units := make(map[quota.Unit]UnitSummary, len(t.units))
 	for i, u := range t.units {

@@ -21,6 +21,7 @@ type tally struct {
 
 	start, end       time.Duration
 	finished, failed int
+	resumed          int // jobs that ran before the run began
 	waitsAgain       []float64
 	preemptions      *series
 	lost             *series // of the summary's unit, amount times seconds
@@ -99,6 +100,10 @@ func (t *tally) observe(e scenario.Event) {
 		t.jobs[e.Job] = &jobTally{waiting: e.At, fitted: t.fits(s, e.Demand)}
 	case scenario.Granted:
 		t.granted(s, j, (e.At - j.waiting).Seconds())
+		t.use(s, e.At, e.Demand, +1)
+	case scenario.Resumed:
+		j.started = true
+		t.resumed++
 		t.use(s, e.At, e.Demand, +1)
 	case scenario.Preempted:
 		s.preemptions++

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bursar-io/bursar/internal/quota"
+	"github.com/bursar-io/bursar/internal/scenario"
 )
 
 // Trace is a history of jobs.
@@ -38,12 +39,17 @@ type Job struct {
 	CheckpointEvery time.Duration
 	// Demand is shared by jobs that want the same, and must not be changed.
 	Demand quota.Amounts
+	// PreemptionRetries is how often it returns when it is preempted; nil: always.
+	PreemptionRetries *int
+	// Standing is where it stands when the trace begins; nil: it is not there
+	// until Submit.
+	Standing *scenario.Standing
 }
 
 // RowError says what is wrong in a trace, where, and what would be right.
 type RowError struct {
 	File   string
-	Line   int
+	Line   int    // 0: it is no row of a file
 	Column string // empty: the line as a whole
 	Value  string // of the column
 	Right  string
@@ -51,6 +57,9 @@ type RowError struct {
 
 // Error names the file, the line, the column and its value.
 func (e *RowError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Right)
+	}
 	if e.Column == "" {
 		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Right)
 	}
