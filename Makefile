@@ -4,7 +4,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := .tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-.PHONY: demo build test soak lint linter bench clean
+.PHONY: demo build test soak lint linter bench policies clean
 
 ## demo: show what Bursar does, in under a minute, with real training processes
 demo: build
@@ -37,6 +37,10 @@ $(GOLANGCI_LINT):
 ## bench: what things cost
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+## policies: compare policies on a history of jobs, TRACE=file.csv.gz (docs/policies.md)
+policies:
+	@go run ./examples/policies -trace '$(TRACE)'
 
 ## clean: remove what was built and installed here
 clean:
