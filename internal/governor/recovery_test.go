@@ -538,7 +538,6 @@ func (l *life) declaration() governor.Declaration {
 		Limits:         limits(g5, rapid.Int64Range(2, 8).Draw(l.rt, "capacity")),
 		IdleAssignment: rapid.SampledFrom([]string{resource.IdleFIFO, resource.IdleFairShare}).Draw(l.rt, "idle assignment"),
 		Rules: resource.Rules{
-			Queueing:         rapid.SampledFrom([]resource.Queueing{resource.Strict, resource.Backfill}).Draw(l.rt, "queueing"),
 			PriorityScope:    rapid.SampledFrom([]resource.PriorityScope{resource.InEachShare, resource.InCohort}).Draw(l.rt, "scope"),
 			Victims:          rapid.SampledFrom([]resource.Victims{resource.LeastLostWork, resource.MostOverQuota, resource.NewestFirst}).Draw(l.rt, "victims"),
 			ShareUnallocated: rapid.Bool().Draw(l.rt, "share unallocated"),
