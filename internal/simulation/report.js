@@ -69,7 +69,8 @@
         svg("text", { x: margin.left - 6, y: y(v) + 4, "text-anchor": "end" }, v.toLocaleString("en-US")));
     }
     for (const t of timeTicks(width / 80)) {
-      chart.append(svg("text", { x: x(t), y: height - 6, "text-anchor": "middle" }, duration(t)));
+      const anchor = x(t) > width - 24 ? "end" : "middle"; // the last one would be cut
+      chart.append(svg("text", { x: anchor === "end" ? width : x(t), y: height - 6, "text-anchor": anchor }, duration(t)));
     }
     chart.append(svg("line", { class: "axis", x1: margin.left, x2: width - margin.right, y1: y(0), y2: y(0) }));
     return { chart, x, y, inner };
@@ -192,7 +193,7 @@
         at += size;
       });
       if (all) [w.p50, w.p90, w.p99].forEach((v, i) => chart.append(text(width - right + 56 * (i + 1), duration(v))));
-      else chart.append(svg("text", { x: left, y: 15 }, "no jobs"));
+      else chart.append(svg("text", { x: left, y: 15 }, "none started"));
       const hit = svg("rect", { class: "hit", width, height });
       hit.addEventListener("pointermove", (e) => show(e, [html("strong", {}, `${w.name}: ${all.toLocaleString("en-US")} jobs, mean ${duration(w.mean)}`),
         rows(w.classes.map((n, i) => [[swatch(`var(--w${i})`), " " + data.waitClasses[i]], n.toLocaleString("en-US"), percent(n, all)]))]));
