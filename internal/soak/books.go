@@ -44,8 +44,8 @@ type books struct {
 	touched map[*entry]bool // jobs of which the present batch must have a record
 
 	// outranked is, for I8, whom a job was preempted for, since quotas,
-	// priorities and capacity last changed: since a job ended by itself, too,
-	// because what that leaves may be another share's own.
+	// priorities and capacity last changed: since a job came or ended by itself,
+	// too, because that may change what is a share's own.
 	outranked map[*entry]*entry
 	preempted int
 }

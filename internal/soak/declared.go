@@ -220,6 +220,7 @@ func (b *books) submit(e *store.Entry) error {
 	if first := b.tokens[v.Token]; v.Token != "" && first != "" {
 		return breaks("a client token makes one job", "token %s made job %s before job %s", v.Token, first, v.ID)
 	}
+	clear(b.outranked)
 	j := &entry{
 		Submission: v.Submission, id: v.ID, seq: v.Seq, created: e.At, moved: e.At,
 		lane: l, demand: l.pool.demand(v.Demand), priority: v.Priority, status: job.Runnable,

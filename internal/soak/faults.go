@@ -108,6 +108,7 @@ func (s *disk) Load(ctx context.Context, tokensSince time.Time) (store.Contents,
 	if err := s.readable("load"); err != nil {
 		return store.Contents{}, err
 	}
+	s.life.day.loads = append(s.life.day.loads, load{at: s.life.day.clock.Now(), before: s.life.day.commits()})
 	return s.Store.Load(ctx, tokensSince)
 }
 
@@ -230,12 +231,16 @@ func (l *life) deliver(report runner.Report, o runner.Observation) {
 	}
 }
 
-// habits are a day's workers.
+// habits are a day's workers, and its administrators'.
 type habits struct {
 	grace time.Duration
 	skew  time.Duration // how wrong the runner's clock is
 	hangs int           // one in so many never ends by itself; 0: none
 	fails int           // one in so many fails
+
+	// strict has every policy keep to strict order. Then what is decided does
+	// not depend on when the governor was started again.
+	strict bool
 }
 
 func newHabits(rng *rand.Rand) habits {
@@ -244,6 +249,8 @@ func newHabits(rng *rand.Rand) habits {
 		skew:  []time.Duration{0, 0, 0, -time.Hour, -3 * time.Second, 3 * time.Second, time.Hour}[rng.IntN(7)],
 		hangs: []int{0, 10, 25}[rng.IntN(3)],
 		fails: []int{0, 4, 8}[rng.IntN(3)],
+
+		strict: rng.IntN(2) == 0,
 	}
 }
 

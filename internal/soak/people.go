@@ -189,6 +189,9 @@ func (d *day) newPolicy(name string) {
 			GracePeriod:               one(rng, 0, 0, time.Minute),
 		}
 	}
+	if d.habits.strict {
+		p.Rules.Queueing = resource.Strict
+	}
 	d.command("CreateSchedulingPolicy", p, never, func(ctx context.Context, g *governor.Governor) error { return g.CreatePolicy(ctx, p) })
 }
 

@@ -17,20 +17,20 @@ import (
 
 // replay tells a governor that never fails, at the times in the journal, what
 // the journal says clients commanded and the runner saw. All that follows from
-// it must follow again, line by line.
+// it must follow again, line by line. Only where jobs may pass a blocked head is
+// it started again when the other was.
 func (d *day) replay() {
 	if !d.ok() {
 		return
 	}
 	r := &replay{day: d, store: memory.New(), clock: &dial{now: dawn}}
-	r.governor = governor.New(d.config(r.store, r.clock, idleRunner, func() string { return r.id }))
-	if err := r.governor.Start(d.ctx); err != nil {
-		d.must(err)
-		return
-	}
+	r.start()
 	digest := fnv.New64a()
 	d.events = nil
-	for _, b := range d.all {
+	for i, b := range d.all {
+		if !d.habits.strict {
+			r.restart(i)
+		}
 		if !d.ok() {
 			break
 		}
@@ -41,9 +41,7 @@ func (d *day) replay() {
 		}
 	}
 	d.tally.Digest = digest.Sum64()
-	if err := r.governor.Stop(d.ctx); err != nil {
-		d.must(err)
-	}
+	r.stop()
 }
 
 type replay struct {
@@ -53,6 +51,38 @@ type replay struct {
 	governor *governor.Governor
 	id       string // of the next job
 	seq      int64
+}
+
+func (r *replay) start() {
+	g := governor.New(r.day.config(r.store, r.clock, idleRunner, func() string { return r.id }))
+	if err := g.Start(r.day.ctx); err != nil {
+		r.day.must(err)
+		return
+	}
+	r.governor = g
+}
+
+func (r *replay) stop() {
+	if r.governor != nil {
+		r.day.must(r.governor.Stop(r.day.ctx))
+		r.governor = nil
+	}
+}
+
+// restart starts the governor again if the other's state was loaded before a
+// commit, the last time if it was more than once.
+func (r *replay) restart(commit int) {
+	loads := r.day.loads
+	for len(r.day.loads) > 0 && r.day.loads[0].before <= commit {
+		r.day.loads = r.day.loads[1:]
+	}
+	n := len(loads) - len(r.day.loads)
+	if n == 0 {
+		return
+	}
+	r.stop()
+	r.clock.turn(loads[n-1].at)
+	r.start()
 }
 
 // again has happen what led to a commit, and compares the lines it led to.
