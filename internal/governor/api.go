@@ -56,8 +56,9 @@ type EnvironmentChange struct {
 
 // PolicyChange changes what is not nil of a scheduling policy.
 type PolicyChange struct {
-	Name           string  `json:"name"`
-	IdleAssignment *string `json:"idleAssignment,omitempty"`
+	Name           string              `json:"name"`
+	IdleAssignment *string             `json:"idleAssignment,omitempty"`
+	FairShare      *resource.FairShare `json:"fairShare,omitempty"`
 }
 
 // QueueChange changes what is not nil of a queue.
@@ -82,7 +83,8 @@ type ShareChange struct {
 	InSharePreemption *bool             `json:"inSharePreemption,omitempty"`
 }
 
-// Submission is a job to accept. Demand, Workers, TrainingJobName and
+// Submission is a job to accept. A queue with quota shares needs Share, a
+// fair-share queue ShareIdentifier, and any other queue has neither. Demand, Workers, TrainingJobName and
 // MaxRuntime are what a door read from Payload.
 type Submission struct {
 	Name              string            `json:"name"`
@@ -111,9 +113,10 @@ type Front struct {
 	Since time.Time
 }
 
-// Utilization is how much of each instance type jobs hold.
+// Utilization is how much of each instance type the jobs of a quota share, or
+// of a share identifier, hold.
 type Utilization struct {
-	Share string // empty for the whole queue
+	Share string
 	Usage []job.Amount
 }
 
@@ -121,13 +124,21 @@ type Utilization struct {
 type Snapshot struct {
 	Queue resource.Queue
 	At    time.Time
-	// Front is, on a queue without shares, the first 100 waiting jobs in
-	// order. ShareFronts is, on one with shares, the first of each share; a
-	// share without waiting jobs has a nil Front.
+	// Front is, on a queue without quota shares, the first 100 waiting jobs in
+	// order. ShareFronts is, on one with quota shares, the first of each share;
+	// a share without waiting jobs has a nil Front.
 	Front       []Front
 	ShareFronts []ShareFront
 	Total       []job.Amount
 	Shares      []Utilization // the 20 with the highest usage, highest first
+	FairShare   *FairShareUse // of a fair-share queue
+}
+
+// FairShareUse is who uses a fair-share queue: how many share identifiers hold
+// capacity, and the 20 with the highest usage, highest first.
+type FairShareUse struct {
+	Active int
+	Top    []Utilization
 }
 
 // ShareFront is a share's first waiting job; nil: none waits.
@@ -154,13 +165,16 @@ type Told struct {
 	Sentence string    `json:"sentence"`
 }
 
-// Balance is what a share owns, uses, borrows, lends and has free, per unit.
+// Balance is what a quota share owns, uses, borrows, lends and has free, per
+// unit; or what a share identifier, or a whole queue without a policy, uses of
+// the pool, which is theirs and everybody else's.
 type Balance struct {
-	Queue   string        `json:"queue"`
-	Share   string        `json:"share"`
-	Waiting int           `json:"waiting"`
-	Running int           `json:"running"`
-	Units   []UnitBalance `json:"units"`
+	Queue           string        `json:"queue"`
+	Share           string        `json:"share"`
+	ShareIdentifier string        `json:"shareIdentifier,omitempty"`
+	Waiting         int           `json:"waiting"`
+	Running         int           `json:"running"`
+	Units           []UnitBalance `json:"units"`
 }
 
 // UnitBalance is a Balance in one unit. Own is the usage within the nominal;

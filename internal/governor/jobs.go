@@ -114,21 +114,18 @@ func (t *turn) submit(sub Submission) (*activeJob, error) {
 			return t.job(id)
 		}
 	}
+	if len(t.jobs) >= maxJobs {
+		return nil, refuse(Limit, "%d service jobs have not finished, the most there may be. Wait, or terminate some.", len(t.jobs))
+	}
 	l, err := t.laneFor(sub)
 	if err != nil {
 		return nil, err
-	}
-	if len(t.jobs) >= maxJobs {
-		return nil, refuse(Limit, "%d service jobs have not finished, the most there may be. Wait, or terminate some.", len(t.jobs))
 	}
 	return t.admit(l, sub), nil
 }
 
 // laneFor returns where the job goes.
 func (t *turn) laneFor(sub Submission) (*lane, error) {
-	if sub.ShareIdentifier != "" {
-		return nil, refuse(Invalid, "shareIdentifier is %q, but job queue %s has no fair-share policy, and fair-share policies are not supported yet. Leave it out.", sub.ShareIdentifier, sub.Queue)
-	}
 	q, err := t.liveQueue(sub.Queue)
 	if err != nil {
 		return nil, err
@@ -136,15 +133,24 @@ func (t *turn) laneFor(sub Submission) (*lane, error) {
 	if q.State != resource.Enabled {
 		return nil, refuse(Conflict, "Job queue %s has state %s and takes no jobs. Set it to %s, or use another one.", q.Name, q.State, resource.Enabled)
 	}
-	if q.whole != nil {
-		if sub.Share != "" {
-			return nil, refuse(Invalid, "quotaShareName is %q, but job queue %s has no quota shares. Leave it out.", sub.Share, q.Name)
-		}
+	switch {
+	case q.identifiers != nil:
+		return t.laneForIdentifier(q, sub)
+	case sub.ShareIdentifier != "" && q.shares != nil:
+		return nil, refuse(Invalid, "shareIdentifier is %q, but job queue %s has quota shares and no fair-share policy. Leave it out, and give one of them as quotaShareName: %s.", sub.ShareIdentifier, q.Name, listed(inNameOrder(q.shares)))
+	case sub.ShareIdentifier != "":
+		return nil, refuse(Invalid, "shareIdentifier is %q, but job queue %s has no fair-share policy. Leave it out.", sub.ShareIdentifier, q.Name)
+	case sub.Share != "" && q.whole != nil:
+		return nil, refuse(Invalid, "quotaShareName is %q, but job queue %s has no quota shares. Leave it out.", sub.Share, q.Name)
+	case q.whole != nil:
 		return q.whole, nil
-	}
-	if sub.Share == "" {
+	case sub.Share == "":
 		return nil, refuse(Invalid, "quotaShareName is required for job queue %s, which has quota shares: %s.", q.Name, listed(inNameOrder(q.shares)))
 	}
+	return t.laneForShare(q, sub)
+}
+
+func (t *turn) laneForShare(q *queue, sub Submission) (*lane, error) {
 	l, err := t.liveShare(q.Name, sub.Share)
 	if err != nil {
 		return nil, err
@@ -174,7 +180,7 @@ func (t *turn) admit(l *lane, sub Submission) *activeJob {
 	t.lastJob++
 	a := &activeJob{lane: l, index: -1, Job: job.Job{
 		ID: t.cfg.NewID(), Seq: t.lastJob,
-		Name: sub.Name, Queue: sub.Queue, Share: sub.Share, Priority: sub.Priority,
+		Name: sub.Name, Queue: sub.Queue, Share: sub.Share, ShareIdentifier: sub.ShareIdentifier, Priority: sub.Priority,
 		Demand: sorted(sub.Demand), Workers: sub.Workers,
 		TrainingJobName: sub.TrainingJobName, MaxRuntime: sub.MaxRuntime, Timeout: sub.Timeout,
 		Strategy: sub.Strategy, PreemptionRetries: sub.PreemptionRetries,

@@ -76,6 +76,7 @@ func (t *turn) ended(a *activeJob, o runner.Observation, at time.Time) {
 	t.write(store.Seen, string(o.Event), a.ID, o)
 	t.markCheckpoint(a, o.Checkpoint)
 	a.EndAttempt(at, endOf(o.Outcome), failure(o))
+	t.takeBackUse(a, at)
 	a.lane.giveBack(a.Demand)
 	if a.Status.Finished() {
 		t.finished(a)

@@ -7,14 +7,14 @@ import (
 	"github.com/bursar-io/bursar/internal/resource"
 )
 
-// CreatePolicy declares a scheduling policy for quota shares. Refusals:
-// Invalid, Exists.
+// CreatePolicy declares a scheduling policy, for quota shares or for fair-share
+// queues. Refusals: Invalid, Exists.
 func (g *Governor) CreatePolicy(ctx context.Context, p resource.Policy) error {
 	return g.command(ctx, func(t *turn) error { return t.createPolicy(p) })
 }
 
-// UpdatePolicy changes a policy. Its kind never changes. Refusals: Missing,
-// Invalid.
+// UpdatePolicy changes a policy, and with it at once all that is governed by it.
+// Its kind never changes. Refusals: Missing, Invalid.
 func (g *Governor) UpdatePolicy(ctx context.Context, c PolicyChange) error {
 	return g.command(ctx, func(t *turn) error { return t.updatePolicy(c) })
 }
@@ -55,8 +55,15 @@ func (t *turn) updatePolicy(c PolicyChange) error {
 	if err != nil {
 		return err
 	}
+	if err := c.keepsKind(p); err != nil {
+		return err
+	}
 	after := *p
 	replace(&after.IdleAssignment, c.IdleAssignment)
+	if c.FairShare != nil {
+		after.FairShare = c.FairShare
+		after = after.Clone() // what the caller does to its change must not matter
+	}
 	if err := valid(after.Validate()); err != nil {
 		return err
 	}
@@ -66,12 +73,25 @@ func (t *turn) updatePolicy(c PolicyChange) error {
 	return nil
 }
 
+// keepsKind checks that the change is of what a policy of that kind has.
+func (c PolicyChange) keepsKind(p *resource.Policy) error {
+	if c.FairShare != nil && p.FairShare == nil {
+		return refuse(Invalid, "Scheduling policy %s has a quotaSharePolicy, and the kind of a policy does not change. Create another one with a fairsharePolicy.", p.Name)
+	}
+	if c.IdleAssignment != nil && p.FairShare != nil {
+		return refuse(Invalid, "Scheduling policy %s has a fairsharePolicy, and the kind of a policy does not change. Create another one with a quotaSharePolicy.", p.Name)
+	}
+	return nil
+}
+
 // replacePolicy changes a policy, and with it all that is governed by it.
 func (t *turn) replacePolicy(p *resource.Policy, after resource.Policy) {
+	before := *p
 	*p = after
 	for _, name := range inNameOrder(t.queues) {
 		if q := t.queues[name]; q.policy == p {
 			q.environment.govern()
+			t.reweigh(q, !sameWindow(&before, p))
 		}
 	}
 }

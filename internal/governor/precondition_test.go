@@ -15,7 +15,8 @@ import (
 
 // furnished returns a house with one of everything: environments env (with
 // queue q and its shares on, off and used), count (with plain queues plain and
-// off), idle and idle-count (with nothing on them), policies quota and spare.
+// off), pool (with the fair-share queue by-use), idle and idle-count (with
+// nothing on them), policies quota, spare and by-use.
 func furnished(t *testing.T) *house {
 	t.Helper()
 	h := newHouse(t)
@@ -28,6 +29,9 @@ func furnished(t *testing.T) *house {
 	must(t, h.governor.CreatePolicy(h.ctx(), resource.Policy{Name: "spare", IdleAssignment: resource.IdleFIFO}))
 	must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "plain", Environment: "count"}))
 	must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "plain-off", Environment: "count", State: resource.Disabled}))
+	h.environment("pool", g5, 3)
+	must(t, h.governor.CreatePolicy(h.ctx(), resource.Policy{Name: "by-use", FairShare: &resource.FairShare{}}))
+	must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "by-use", Environment: "pool", Policy: "by-use"}))
 	must(t, h.governor.UpdateShare(h.ctx(), governor.ShareChange{Queue: "q", Name: "off", State: ptr(resource.Disabled)}))
 	h.submit(simulated.Program{}, submission("job", 1, in("on")))
 	h.submit(simulated.Program{Runtime: time.Second}, submission("finished", 1, in("on")))
@@ -87,6 +91,18 @@ func TestRefusals(t *testing.T) {
 		{"policy with another idle assignment", func(ctx context.Context) error {
 			return g.UpdatePolicy(ctx, governor.PolicyChange{Name: "quota", IdleAssignment: ptr("LIFO")})
 		}, invalid, `idleAssignment is "LIFO"; use FIFO or FAIR_SHARE.`},
+		{"policy with weight factors that cannot be", func(ctx context.Context) error {
+			return g.UpdatePolicy(ctx, governor.PolicyChange{Name: "by-use", FairShare: &resource.FairShare{Distribution: []resource.WeightedShare{{Identifier: "a"}}}})
+		}, invalid, "Weight factor should be between 0.0001 and 999.9999. That of shareIdentifier a is not."},
+		{"fair-share policy for a policy with quota shares", func(ctx context.Context) error {
+			return g.UpdatePolicy(ctx, governor.PolicyChange{Name: "quota", FairShare: &resource.FairShare{}})
+		}, invalid, "Scheduling policy quota has a quotaSharePolicy, and the kind of a policy does not change. Create another one with a fairsharePolicy."},
+		{"quota shares for a fair-share policy", func(ctx context.Context) error {
+			return g.UpdatePolicy(ctx, governor.PolicyChange{Name: "by-use", IdleAssignment: ptr(resource.IdleFIFO)})
+		}, invalid, "Scheduling policy by-use has a fairsharePolicy, and the kind of a policy does not change. Create another one with a quotaSharePolicy."},
+		{"deletion of a fair-share policy in use", func(ctx context.Context) error {
+			return g.DeletePolicy(ctx, "by-use")
+		}, conflict, "Scheduling policy by-use is used by job queues: by-use. Delete them, or give them another policy, first."},
 		{"deletion of a policy in use", func(ctx context.Context) error {
 			return g.DeletePolicy(ctx, "quota")
 		}, conflict, "Scheduling policy quota is used by job queues: q. Delete them, or give them another policy, first."},
@@ -118,6 +134,26 @@ func TestRefusals(t *testing.T) {
 		{"quota queue on an environment in use", func(ctx context.Context) error {
 			return g.CreateQueue(ctx, resource.Queue{Name: "new", Environment: "env", Policy: "quota"})
 		}, conflict, "Service environment env is used by job queues: q. A job queue with quota shares needs one of its own."},
+		{"fair-share queue on an environment with quotas", func(ctx context.Context) error {
+			return g.CreateQueue(ctx, resource.Queue{Name: "new", Environment: "env", Policy: "by-use"})
+		}, conflict, "Service environment env is used for quota management by job queue q alone. Use another one."},
+		{"quota queue beside a fair-share queue", func(ctx context.Context) error {
+			return g.CreateQueue(ctx, resource.Queue{Name: "new", Environment: "pool", Policy: "quota"})
+		}, conflict, "Service environment pool is used by job queues: by-use. A job queue with quota shares needs one of its own."},
+		{"fair-share policy for a queue with quota shares", func(ctx context.Context) error {
+			return g.UpdateQueue(ctx, governor.QueueChange{Name: "q", Policy: ptr("by-use")})
+		}, conflict, "Job queue q has scheduling policy quota, which has a quotaSharePolicy; scheduling policy by-use has a fairsharePolicy. Replace it by another one with a quotaSharePolicy."},
+		{"quota policy for a fair-share queue", func(ctx context.Context) error {
+			return g.UpdateQueue(ctx, governor.QueueChange{Name: "by-use", Policy: ptr("quota")})
+		}, conflict, "Job queue by-use has scheduling policy by-use, which has a fairsharePolicy; scheduling policy quota has a quotaSharePolicy. Replace it by another one with a fairsharePolicy."},
+		{"fair-share policy taken away", func(ctx context.Context) error {
+			return g.UpdateQueue(ctx, governor.QueueChange{Name: "by-use", Policy: ptr("")})
+		}, conflict, "Job queue by-use has scheduling policy by-use, which can be replaced but not taken away."},
+		{"quota share of a fair-share queue", func(ctx context.Context) error {
+			s := share("s", 1, resource.Lend, -1, false)
+			s.Queue = "by-use"
+			return g.CreateShare(ctx, s)
+		}, invalid, "Job queue by-use has no scheduling policy with quota shares. Create quota shares in a job queue with a quotaSharePolicy."},
 		{"policy taken away", func(ctx context.Context) error {
 			return g.UpdateQueue(ctx, governor.QueueChange{Name: "q", Policy: ptr("")})
 		}, conflict, "Job queue q has scheduling policy quota, which can be replaced but not taken away."},
@@ -175,7 +211,15 @@ func TestRefusals(t *testing.T) {
 		{"submission with a share to a plain queue", submit(func(s *governor.Submission) { s.Queue = "plain" }), invalid,
 			`quotaShareName is "on", but job queue plain has no quota shares. Leave it out.`},
 		{"submission with a share identifier", submit(func(s *governor.Submission) { s.ShareIdentifier = "team" }), invalid,
-			`shareIdentifier is "team", but job queue q has no fair-share policy, and fair-share policies are not supported yet. Leave it out.`},
+			`shareIdentifier is "team", but job queue q has quota shares and no fair-share policy. Leave it out, and give one of them as quotaShareName: off, on.`},
+		{"submission with a share identifier to a plain queue", submit(in(""), of("team"), func(s *governor.Submission) { s.Queue = "plain" }), invalid,
+			`shareIdentifier is "team", but job queue plain has no fair-share policy. Leave it out.`},
+		{"submission without a share identifier", submit(in(""), func(s *governor.Submission) { s.Queue = "by-use" }), invalid,
+			"shareIdentifier is required for job queue by-use, which has a fair-share policy. Say by 1 to 255 letters and digits whose the job is."},
+		{"submission with a quota share to a fair-share queue", submit(of("team"), func(s *governor.Submission) { s.Queue = "by-use" }), invalid,
+			`quotaShareName is "on", but job queue by-use has no quota shares. Leave it out, and say by shareIdentifier whose the job is.`},
+		{"share identifier of a job", submit(in(""), of("team*"), func(s *governor.Submission) { s.Queue = "by-use" }), invalid,
+			`ShareIdentifier name should match a valid pattern. shareIdentifier is "team*"; use 1 to 255 letters and digits.`},
 		{"job name", submit(func(s *governor.Submission) { s.Name = "my job" }), invalid,
 			`Job name should match a valid pattern. jobName is "my job"; use 1 to 128 letters, digits, hyphens and underscores.`},
 		{"no demand", submit(func(s *governor.Submission) { s.Demand = nil }), invalid,

@@ -37,23 +37,33 @@ func (s *state) snapshot(q *queue, now time.Time) Snapshot {
 	held := usage{}
 	for _, l := range q.lanes() {
 		held.add(l.usage.amounts(), 1)
-		if l == q.whole {
-			snap.Front = s.front(l, frontJobs)
-			continue
-		}
-		first := ShareFront{Share: l.share.Name}
-		if front := s.front(l, 1); len(front) > 0 {
-			first.Front = &front[0]
-		}
-		snap.ShareFronts = append(snap.ShareFronts, first)
-		if len(l.usage) > 0 {
-			snap.Shares = append(snap.Shares, Utilization{Share: l.share.Name, Usage: l.usage.amounts()})
-		}
 	}
 	snap.Total = held.amounts()
-	slices.SortStableFunc(snap.Shares, func(a, b Utilization) int { return cmp.Compare(instances(b.Usage), instances(a.Usage)) })
-	snap.Shares = snap.Shares[:min(len(snap.Shares), topShares)]
+	using := q.using()
+	top := using[:min(len(using), topShares)]
+	switch {
+	case q.whole != nil:
+		snap.Front = s.front(q.whole.heads(frontJobs), q.whole.moved)
+	case q.identifiers != nil:
+		snap.Front = s.front(q.environment.cohort.FairOrder(q.Name, frontJobs, now), q.moved())
+		snap.FairShare = &FairShareUse{Active: len(using), Top: top}
+	default:
+		snap.ShareFronts, snap.Shares = s.shareFronts(q), top
+	}
 	return snap
+}
+
+// using returns the quota shares or share identifiers of a queue that hold
+// capacity, those that hold most first.
+func (q *queue) using() []Utilization {
+	var using []Utilization
+	for _, l := range q.lanes() {
+		if len(l.usage) > 0 {
+			using = append(using, Utilization{Share: cmp.Or(l.share.Name, l.identifier), Usage: l.usage.amounts()})
+		}
+	}
+	slices.SortStableFunc(using, func(a, b Utilization) int { return cmp.Compare(instances(b.Usage), instances(a.Usage)) })
+	return using
 }
 
 func instances(as []job.Amount) (n int64) {
@@ -63,15 +73,40 @@ func instances(as []job.Amount) (n int64) {
 	return n
 }
 
-// front returns the first n waiting jobs of a lane. One has been where it is
-// since it began to wait, or since a job last left the line.
-func (s *state) front(l *lane, n int) []Front {
+func (s *state) shareFronts(q *queue) []ShareFront {
+	var fronts []ShareFront
+	for _, l := range q.lanes() {
+		first := ShareFront{Share: l.share.Name}
+		if front := s.front(l.heads(1), l.moved); len(front) > 0 {
+			first.Front = &front[0]
+		}
+		fronts = append(fronts, first)
+	}
+	return fronts
+}
+
+// heads returns the first n waiting jobs of a lane.
+func (l *lane) heads(n int) []quota.JobID { return l.queue.environment.cohort.Heads(l.name, n) }
+
+// moved is when a job last left the line of those that wait in the queue.
+func (q *queue) moved() (latest time.Time) {
+	for _, l := range q.lanes() {
+		if l.moved.After(latest) {
+			latest = l.moved
+		}
+	}
+	return latest
+}
+
+// front returns jobs in front of a line from which one was last taken at moved.
+// A job has been where it is since then, or since it began to wait.
+func (s *state) front(ids []quota.JobID, moved time.Time) []Front {
 	var front []Front
-	for _, id := range l.queue.environment.cohort.Heads(l.name, n) {
+	for _, id := range ids {
 		a := s.bySeq[id]
 		since := a.UpdatedAt
-		if l.moved.After(since) {
-			since = l.moved
+		if moved.After(since) {
+			since = moved
 		}
 		front = append(front, Front{Job: a.Clone(), Since: since})
 	}
@@ -113,7 +148,7 @@ func (s *state) why(a *activeJob) Why {
 		return why
 	}
 	if r, ok := a.cohort().Reason(a.id()); ok {
-		r = ownNames(r)
+		r = ownNames(a.Queue, r)
 		why.Reason, why.Sentence = &r, r.Sentence(s.jobName)
 	}
 	return why
@@ -140,8 +175,8 @@ func decisions(j *job.Job) []Told {
 
 // Balances returns what each share of a queue owns, uses, borrows, lends and
 // has free, sorted by queue and share; of all queues if the name is empty. A
-// queue without quota shares is one balance without a share's name. Refusal:
-// Missing.
+// queue without policy is one balance without a share's name, and a fair-share
+// queue has one for each active share identifier. Refusal: Missing.
 func (g *Governor) Balances(ctx context.Context, queueName string) ([]Balance, error) {
 	return query(ctx, g, func(s *state) (all []Balance, err error) {
 		names := []string{queueName}
@@ -153,7 +188,7 @@ func (g *Governor) Balances(ctx context.Context, queueName string) ([]Balance, e
 			if err != nil {
 				return nil, err
 			}
-			for _, l := range q.lanes() {
+			for _, l := range q.shown(g.cfg.Clock.Now()) {
 				all = append(all, l.balance())
 			}
 		}
@@ -163,7 +198,7 @@ func (g *Governor) Balances(ctx context.Context, queueName string) ([]Balance, e
 
 func (l *lane) balance() Balance {
 	cohort := l.queue.environment.cohort
-	b := Balance{Queue: l.queue.Name, Share: l.share.Name}
+	b := Balance{Queue: l.queue.Name, Share: l.share.Name, ShareIdentifier: l.identifier}
 	b.Waiting, b.Running = cohort.Counts(l.name)
 	for _, u := range cohort.Balances(l.name) {
 		b.Units = append(b.Units, UnitBalance{
@@ -183,23 +218,18 @@ func (g *Governor) Journal(ctx context.Context, after int64, limit int) ([]store
 	return entries, nil
 }
 
-// ownNames returns the reason with shares named as people name them.
-func ownNames(r quota.Reason) quota.Reason {
+// ownNames returns the reason why a job of a queue waits with shares named as
+// people name them.
+func ownNames(queueName string, r quota.Reason) quota.Reason {
 	r.Holders = slices.Clone(r.Holders)
 	for i := range r.Holders {
 		h := &r.Holders[i]
-		h.Share, h.ForShare = ownName(h.Share), ownName(h.ForShare)
+		h.Share, h.ForShare = ownName(queueName, h.Share), ownName(queueName, h.ForShare)
 	}
 	return r
 }
 
-// ownName is the name of a share in its queue, or of a queue without shares. A
-// name cannot have a slash, and all quota shares of one environment are of one
-// queue.
-func ownName(lane string) string {
-	_, name, found := strings.Cut(lane, "/")
-	if !found {
-		return lane
-	}
-	return name
-}
+// ownName is the name of a lane for those who look at one queue: the quota
+// share's or share identifier's own in that queue, and with its queue's name in
+// any other.
+func ownName(queueName, lane string) string { return strings.TrimPrefix(lane, queueName+"/") }

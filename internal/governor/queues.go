@@ -10,16 +10,17 @@ import (
 	"github.com/bursar-io/bursar/internal/store"
 )
 
-// CreateQueue declares a job queue. One with a policy has quota shares and
-// needs an environment of its own, enabled and limited by instance types; one
-// without is a FIFO queue. State is ENABLED unless it says otherwise. Refusals:
+// CreateQueue declares a job queue. One with a policy for quota shares needs an
+// environment of its own, enabled and limited by instance types; one with a
+// fair-share policy, or with none, may share its environment with others of
+// these kinds. State is ENABLED unless it says otherwise. Refusals:
 // Invalid, Exists, Limit, Missing, Conflict.
 func (g *Governor) CreateQueue(ctx context.Context, q resource.Queue) error {
 	return g.command(ctx, func(t *turn) error { return t.createQueue(q) })
 }
 
-// UpdateQueue changes a queue. A policy can be replaced by another one but
-// neither added nor taken away; the environment can be replaced while the queue
+// UpdateQueue changes a queue. A policy can be replaced by another one of its
+// kind but neither added nor taken away; the environment can be replaced while the queue
 // has no jobs. Refusals: Missing, Invalid, Conflict.
 func (g *Governor) UpdateQueue(ctx context.Context, c QueueChange) error {
 	return g.command(ctx, func(t *turn) error { return t.updateQueue(c) })
@@ -78,7 +79,7 @@ func (s *state) attachable(q resource.Queue) error {
 	if e == nil {
 		return refuse(Missing, first+" Service environment %s does not exist.", q.Environment)
 	}
-	if q.Policy == "" {
+	if p := s.policies[q.Policy]; q.Policy == "" || p != nil && p.FairShare != nil {
 		if e.managesQuotas() {
 			return refuse(Conflict, "Service environment %s is used for quota management by job queue %s alone. Use another one.", e.Name, inNameOrder(e.queues)[0])
 		}
@@ -147,8 +148,23 @@ func (t *turn) policySwap(q *queue, policy string) error {
 	case policy == "":
 		return refuse(Conflict, "Job queue %s has scheduling policy %s, which can be replaced but not taken away.", q.Name, q.Policy)
 	}
-	_, err := t.policy(policy)
-	return err
+	p, err := t.policy(policy)
+	if err != nil {
+		return err
+	}
+	if is, will := kindOf(q.policy), kindOf(p); will != is {
+		return refuse(Conflict, "Job queue %s has scheduling policy %s, which has a %s; scheduling policy %s has a %s. Replace it by another one with a %s.",
+			q.Name, q.Policy, is, p.Name, will, is)
+	}
+	return nil
+}
+
+// kindOf is the kind of a policy, in AWS's word for it.
+func kindOf(p *resource.Policy) string {
+	if p.FairShare != nil {
+		return "fairsharePolicy"
+	}
+	return "quotaSharePolicy"
 }
 
 // movable checks whether the queue may go to another environment.
@@ -163,15 +179,16 @@ func (t *turn) movable(q *queue, after resource.Queue) error {
 }
 
 func (t *turn) replaceQueue(q *queue, after resource.Queue) {
+	before, moves := q.policy, after.Environment != q.Environment
 	q.policy = t.policies[after.Policy]
-	if after.Environment != q.Environment {
+	if moves {
 		t.detach(q)
 		q.Queue = after
 		q.attach(t.environments[after.Environment])
 	}
 	q.Queue = after
 	q.environment.govern()
-	q.install()
+	t.reweigh(q, moves || !sameWindow(before, q.policy))
 	for _, l := range q.lanes() {
 		for _, a := range t.jobsIn(l) {
 			t.reschedule(a) // it may be parked, and its time limit another now
@@ -202,21 +219,29 @@ func (t *turn) deleteQueue(name string) error {
 	q.Status = resource.Deleting
 	t.accept("DeleteJobQueue", subject(queueRef(name)), queueRef(name))
 	t.changedResource(queueRef(name))
-	if q.whole == nil {
+	if q.jobs() == 0 {
 		t.removeQueue(q)
 		return nil
 	}
-	t.clear(q.whole)
+	for _, l := range q.lanes() {
+		t.endJobs(l)
+	}
 	return nil
 }
 
-// clear ends the jobs of a lane that is being deleted; the last one to go
-// takes the lane with it.
+// clear ends the jobs of a quota share that is being deleted; the last one to
+// go takes the share with it.
 func (t *turn) clear(l *lane) {
 	if l.jobs == 0 {
 		t.vanish(l)
 		return
 	}
+	t.endJobs(l)
+}
+
+// endJobs ends the jobs of a lane that is being deleted, itself or with its
+// queue.
+func (t *turn) endJobs(l *lane) {
 	reason, _ := l.deleted()
 	for _, a := range t.jobsIn(l) {
 		t.terminate(a, reason)
@@ -240,10 +265,11 @@ func (t *turn) vanish(l *lane) {
 	if _, gone := l.deleted(); !gone || l.jobs > 0 {
 		return
 	}
-	if l.share.Name == "" {
-		t.removeQueue(l.queue)
-	} else {
+	switch {
+	case l.share.Name != "":
 		t.removeShare(l)
+	case l.queue.jobs() == 0:
+		t.removeQueue(l.queue)
 	}
 }
 

@@ -29,7 +29,7 @@ func (g *Governor) DeleteShare(ctx context.Context, queueName, name string) erro
 }
 
 // Shares returns the quota shares of a queue, sorted by name; a queue without
-// policy has none. Refusal: Missing, if there is no such queue.
+// a policy for them has none. Refusal: Missing, if there is no such queue.
 func (g *Governor) Shares(ctx context.Context, queueName string) ([]resource.Share, error) {
 	return query(ctx, g, func(s *state) (all []resource.Share, err error) {
 		q, err := s.queue(queueName)
@@ -54,7 +54,7 @@ func (t *turn) createShare(r resource.Share) error {
 	if err != nil {
 		return err
 	}
-	if q.whole != nil {
+	if q.shares == nil {
 		return refuse(Invalid, "Job queue %s has no scheduling policy with quota shares. Create quota shares in a job queue with a quotaSharePolicy.", q.Name)
 	}
 	if q.shares[r.Name] != nil {

@@ -41,25 +41,28 @@ type environment struct {
 	touched bool // something changed that a pass must look at
 }
 
-// queue is a job queue. whole is the lane of one without policy; one with a
-// policy has a lane for each quota share instead.
+// queue is a job queue. One of whole, shares and identifiers is not nil: whole
+// is the lane of a queue without policy, shares has the lanes of a queue with
+// quota shares, and identifiers those of a fair-share queue.
 type queue struct {
 	resource.Queue
 	policy      *resource.Policy // nil: none
 	environment *environment
 	whole       *lane
 	shares      map[string]*lane
+	identifiers map[string]*lane
 }
 
 // lane is where jobs wait and hold capacity: what the engine calls a share. It
-// is a quota share, or the whole of a queue without quota shares.
+// is a quota share, a share identifier, or the whole of a queue without policy.
 type lane struct {
-	name  string // the engine's: queue, or queue/share
-	queue *queue
-	share resource.Share // the zero Share in a queue without quota shares
-	jobs  int            // that have not finished
-	usage usage          // by instance type, of the jobs that hold capacity
-	moved time.Time      // when a job last left the line of waiting ones
+	name       string // the engine's: queue, queue/share or queue/identifier
+	queue      *queue
+	share      resource.Share // the zero Share in a queue without quota shares
+	identifier string         // empty in a queue that is not a fair-share one
+	jobs       int            // that have not finished
+	usage      usage          // by instance type, of the jobs that hold capacity
+	moved      time.Time      // when a job last left the line of waiting ones
 }
 
 // activeJob is a job that has not finished, or did in the present turn.
@@ -101,7 +104,7 @@ func newState(c store.Contents) (*state, error) {
 	}
 	for _, sh := range c.Shares {
 		q := s.queues[sh.Queue]
-		if q == nil || q.whole != nil {
+		if q == nil || q.shares == nil {
 			return nil, fmt.Errorf("quota share %s is of job queue %s, which is not stored as one with quota shares", sh.Name, sh.Queue)
 		}
 		s.addShare(q, sh)
@@ -121,9 +124,12 @@ func (s *state) addEnvironment(e resource.Environment) {
 
 func (s *state) addQueue(r resource.Queue) {
 	q := &queue{Queue: r, policy: s.policies[r.Policy]}
-	if r.Policy == "" {
+	switch {
+	case q.policy == nil:
 		q.whole = &lane{name: r.Name, queue: q, usage: usage{}}
-	} else {
+	case q.policy.FairShare != nil:
+		q.identifiers = map[string]*lane{}
+	default:
 		q.shares = map[string]*lane{}
 	}
 	s.queues[r.Name] = q
@@ -139,7 +145,7 @@ func (s *state) addShare(q *queue, r resource.Share) {
 // addJobs puts stored jobs back where they were.
 func (s *state) addJobs(jobs []job.Job) error {
 	for _, j := range jobs {
-		l := s.lane(j.Queue, j.Share)
+		l := s.laneOf(&j)
 		if l == nil {
 			return fmt.Errorf("job %s is in job queue %s and quota share %q, which are not stored", j.ID, j.Queue, j.Share)
 		}
@@ -189,7 +195,15 @@ func (s *state) holding(a *activeJob) quota.Holding {
 	return h
 }
 
-// lane returns where jobs of a queue and share are, or nil.
+// laneOf returns where a stored job is, or nil.
+func (s *state) laneOf(j *job.Job) *lane {
+	if q := s.queues[j.Queue]; q != nil && q.identifiers != nil && j.ShareIdentifier != "" {
+		return q.identifier(j.ShareIdentifier)
+	}
+	return s.lane(j.Queue, j.Share)
+}
+
+// lane returns where jobs of a queue and quota share are, or nil.
 func (s *state) lane(queueName, share string) *lane {
 	q := s.queues[queueName]
 	switch {
@@ -227,7 +241,7 @@ func (e *environment) govern() {
 func (e *environment) policy() quota.Policy {
 	p := quota.Policy{}
 	for _, q := range e.queues {
-		if q.policy != nil {
+		if q.shares != nil {
 			p = cohortPolicy(q.policy)
 		}
 	}
@@ -239,7 +253,7 @@ func (e *environment) policy() quota.Policy {
 // environment; such a queue is there alone.
 func (e *environment) managesQuotas() bool {
 	for _, q := range e.queues {
-		if q.whole == nil {
+		if q.shares != nil {
 			return true
 		}
 	}
@@ -251,12 +265,18 @@ func (q *queue) lanes() []*lane {
 	if q.whole != nil {
 		return []*lane{q.whole}
 	}
-	lanes := make([]*lane, 0, len(q.shares))
-	for _, l := range q.shares {
-		lanes = append(lanes, l)
-	}
+	lanes := slices.Collect(maps.Values(q.shares))
+	lanes = slices.AppendSeq(lanes, maps.Values(q.identifiers))
 	slices.SortFunc(lanes, func(a, b *lane) int { return cmp.Compare(a.name, b.name) })
 	return lanes
+}
+
+// jobs counts the queue's jobs that have not finished.
+func (q *queue) jobs() (n int) {
+	for _, l := range q.lanes() {
+		n += l.jobs
+	}
+	return n
 }
 
 func (q *queue) attach(e *environment) {
@@ -276,7 +296,7 @@ func (q *queue) install() {
 // quota is the lane as the engine knows it.
 func (l *lane) quota() quota.Share {
 	if l.share.Name == "" {
-		return quota.Share{Name: l.name, Rank: l.queue.Priority, Nominal: l.wholePool(), Sharing: quota.Lend}
+		return quota.Share{Name: l.name, Rank: l.queue.Priority, Nominal: l.wholePool(), Sharing: quota.Lend, Fair: l.fair()}
 	}
 	s := cohortShare(l.share)
 	s.Name, s.Rank = l.name, l.queue.Priority

@@ -194,6 +194,9 @@ func (t *turn) resume() {
 			t.orderStop(a)
 		}
 	}
+	for _, name := range inNameOrder(t.queues) {
+		t.recount(t.queues[name])
+	}
 	for _, e := range t.environments {
 		e.touched = true
 	}
@@ -222,16 +225,19 @@ func (t *turn) orderStop(a *activeJob) {
 
 // stateEntry is what the journal says of a job that entered a state.
 type stateEntry struct {
-	Name   string `json:"name"`
-	Queue  string `json:"queue"`
-	Share  string `json:"share,omitempty"`
-	Run    int    `json:"run,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Name            string `json:"name"`
+	Queue           string `json:"queue"`
+	Share           string `json:"share,omitempty"`
+	ShareIdentifier string `json:"shareIdentifier,omitempty"`
+	Run             int    `json:"run,omitempty"`
+	Reason          string `json:"reason,omitempty"`
 }
 
 // entered journals and stores a job that entered a state.
 func (t *turn) entered(a *activeJob) {
-	t.write(store.State, string(a.Status), a.ID, stateEntry{Name: a.Name, Queue: a.Queue, Share: a.Share, Run: a.Runs, Reason: a.Reason})
+	t.write(store.State, string(a.Status), a.ID, stateEntry{
+		Name: a.Name, Queue: a.Queue, Share: a.Share, ShareIdentifier: a.ShareIdentifier, Run: a.Runs, Reason: a.Reason,
+	})
 	t.changedJob(a)
 	t.reschedule(a)
 }
@@ -317,17 +323,18 @@ func (t *turn) pass() {
 
 // decision is what the journal says of one.
 type decision struct {
-	Name        string        `json:"name"`
-	Share       string        `json:"share,omitempty"`
-	Ground      quota.Ground  `json:"ground,omitempty"`
-	Borrowed    quota.Amounts `json:"borrowed,omitempty"`
-	For         string        `json:"for,omitempty"`
-	ForShare    string        `json:"forShare,omitempty"`
-	LostWork    float64       `json:"lostWork,omitempty"` // unit-seconds
-	Candidates  int           `json:"candidates,omitempty"`
-	Alternative *float64      `json:"alternative,omitempty"` // unit-seconds
-	Reason      *quota.Reason `json:"reason,omitempty"`
-	Sentence    string        `json:"sentence"`
+	Name            string        `json:"name"`
+	Share           string        `json:"share,omitempty"`
+	ShareIdentifier string        `json:"shareIdentifier,omitempty"`
+	Ground          quota.Ground  `json:"ground,omitempty"`
+	Borrowed        quota.Amounts `json:"borrowed,omitempty"`
+	For             string        `json:"for,omitempty"`
+	ForShare        string        `json:"forShare,omitempty"`
+	LostWork        float64       `json:"lostWork,omitempty"` // unit-seconds
+	Candidates      int           `json:"candidates,omitempty"`
+	Alternative     *float64      `json:"alternative,omitempty"` // unit-seconds
+	Reason          *quota.Reason `json:"reason,omitempty"`
+	Sentence        string        `json:"sentence"`
 }
 
 // decide carries out a decision of the engine.
@@ -337,7 +344,7 @@ func (t *turn) decide(d quota.Decision) {
 		t.check(fmt.Sprintf("carry out %s of job %d", d.Kind, d.Job), quota.ErrNoJob)
 		return
 	}
-	d.Share, d.ForShare = ownName(d.Share), ownName(d.ForShare)
+	d.Share, d.ForShare = ownName(a.Queue, d.Share), ownName(a.Queue, d.ForShare)
 	sentence := d.Sentence(t.jobName)
 	t.write(store.Decision, string(d.Kind), a.ID, t.journaled(a, d, sentence))
 	t.changedJob(a)
@@ -354,7 +361,7 @@ func (t *turn) decide(d quota.Decision) {
 
 func (t *turn) journaled(a *activeJob, d quota.Decision, sentence string) decision {
 	entry := decision{
-		Name: a.Name, Share: a.Share, Ground: d.Ground, Borrowed: d.Borrowed, ForShare: d.ForShare,
+		Name: a.Name, Share: a.Share, ShareIdentifier: a.ShareIdentifier, Ground: d.Ground, Borrowed: d.Borrowed, ForShare: d.ForShare,
 		LostWork: d.LostWork.UnitSeconds(), Candidates: d.Candidates, Sentence: sentence,
 	}
 	if d.HasAlternative {
@@ -365,7 +372,7 @@ func (t *turn) journaled(a *activeJob, d quota.Decision, sentence string) decisi
 		entry.For = b.ID
 	}
 	if d.Kind == quota.Park && d.Reason.Code != "" {
-		r := ownNames(d.Reason)
+		r := ownNames(a.Queue, d.Reason)
 		entry.Reason = &r
 	}
 	return entry
