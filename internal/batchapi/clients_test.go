@@ -147,6 +147,15 @@ func TestAWSCLI(t *testing.T) {
 	s.fails(t, "(InvalidSignatureException)", "describe-job-queues", "AWS_ACCESS_KEY_ID="+s.administrator(t).AccessKeyID, "AWS_SECRET_ACCESS_KEY=wrong")
 	s.fails(t, "(UnrecognizedClientException)", "describe-job-queues", "AWS_ACCESS_KEY_ID=AKIAUNKNOWN", "AWS_SECRET_ACCESS_KEY=wrong")
 
+	byUse, _ := s.run(t, "create-scheduling-policy --name byuse --fairshare-policy shareDecaySeconds=600,computeReservation=5,shareDistribution=[{shareIdentifier=a*,weightFactor=0.5}]")["arn"].(string)
+	s.run(t, "update-scheduling-policy --arn "+byUse+" --fairshare-policy shareDecaySeconds=0")
+	s.run(t, "create-service-environment --service-environment-name counted --service-environment-type SAGEMAKER_TRAINING --capacity-limits capacityUnit=NUM_INSTANCES,maxCapacity=1")
+	s.run(t, "create-job-queue --job-queue-name fair --job-queue-type SAGEMAKER_TRAINING --priority 1 --scheduling-policy-arn "+byUse+" --service-environment-order order=1,serviceEnvironment=counted")
+	s.run(t, "submit-service-job --job-name fairly --job-queue fair --share-identifier a1 --service-job-type SAGEMAKER_TRAINING --service-request-payload", testPayload)
+	if jobs, _ := s.run(t, "list-service-jobs --job-queue fair --filters name=SHARE_IDENTIFIER,values=a1")["jobSummaryList"].([]any); len(jobs) != 1 {
+		t.Errorf("listed jobs %v, want one", jobs)
+	}
+
 	s.run(t, "update-quota-share --state DISABLED --quota-share-arn "+share)
 	s.run(t, "delete-quota-share --quota-share-arn "+share)
 	s.fails(t, "does not exist", "describe-quota-share --quota-share-arn "+share)

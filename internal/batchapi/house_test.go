@@ -180,6 +180,14 @@ func (h *house) fifo(tb testing.TB) {
 	h.call(tb, "createjobqueue", `{"jobQueueName":"fifo","priority":1,"jobQueueType":"SAGEMAKER_TRAINING","serviceEnvironmentOrder":[{"order":1,"serviceEnvironment":"counted"}]}`)
 }
 
+// fair sets up a fair-share queue on the environment of fifo, which comes first.
+func (h *house) fair(tb testing.TB) {
+	tb.Helper()
+	h.call(tb, "createschedulingpolicy", `{"name":"byuse","fairsharePolicy":{}}`)
+	h.call(tb, "createjobqueue", `{"jobQueueName":"fair","priority":2,"jobQueueType":"SAGEMAKER_TRAINING","schedulingPolicyArn":"`+arnPrefix+`scheduling-policy/byuse",
+		"serviceEnvironmentOrder":[{"order":1,"serviceEnvironment":"counted"}]}`)
+}
+
 const testPayload = `{"TrainingJobName":"train","ResourceConfig":{"InstanceType":"ml.g5.xlarge","InstanceCount":1,"VolumeSizeInGB":1},"AlgorithmSpecification":{"ContainerEntrypoint":["true"],"TrainingInputMode":"File"}}`
 
 // submission is the body of a submission: more is added to its members.

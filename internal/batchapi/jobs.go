@@ -65,6 +65,7 @@ type jobSummary struct {
 	jobReply
 	Type          string            `json:"serviceJobType"`
 	Share         string            `json:"quotaShareName,omitempty"`
+	Identifier    string            `json:"shareIdentifier,omitempty"`
 	Status        job.Status        `json:"status"`
 	StatusReason  string            `json:"statusReason,omitempty"`
 	CreatedAt     int64             `json:"createdAt"`
@@ -133,6 +134,7 @@ func (d *door) jobSummary(j job.Job) jobSummary {
 		jobReply:      d.jobReply(j),
 		Type:          sageMakerTraining,
 		Share:         j.Share,
+		Identifier:    j.ShareIdentifier,
 		Status:        j.Status,
 		StatusReason:  j.Reason,
 		CreatedAt:     millis(j.CreatedAt),

@@ -116,7 +116,7 @@ func applyFilter(in document.Object, q *store.JobQuery, statuses []job.Status, f
 	case filterShare:
 		q.Share, q.Statuses = &value, statuses
 	case filterShareIdentifier:
-		in.Fail("filters[0].name is %s: %s", filter, fairShareUnsupported)
+		q.Identifier, q.Statuses = value, statuses
 	}
 }
 

@@ -40,11 +40,14 @@ func TestMalformedRequests(t *testing.T) {
 	h := newHouse(t)
 	h.quota(t)
 	h.fifo(t)
+	h.fair(t)
 	job := h.submit(t, "job", "fifo", "", "")
 	h.reach(t, job, "RUNNING")
 
 	const (
 		environment = `{"serviceEnvironmentName":"new","serviceEnvironmentType":"SAGEMAKER_TRAINING","capacityLimits":[{"capacityUnit":"ml.g5.xlarge","maxCapacity":3}]}`
+		byUse       = `{"name":"new","fairsharePolicy":{"shareDecaySeconds":3600,"computeReservation":1,"shareDistribution":[{"shareIdentifier":"a","weightFactor":0.5}]}}`
+		byUseARN    = arnPrefix + "scheduling-policy/byuse"
 		policy      = `{"name":"new","quotaSharePolicy":{"idleResourceAssignmentStrategy":"FIFO"}}`
 		queue       = `{"jobQueueName":"new","priority":1,"jobQueueType":"SAGEMAKER_TRAINING","serviceEnvironmentOrder":[{"order":1,"serviceEnvironment":"counted"}]}`
 		share       = `{"quotaShareName":"new","jobQueue":"queue","capacityLimits":[{"capacityUnit":"ml.g5.xlarge","maxCapacity":1}],"resourceSharingConfiguration":{"strategy":"LEND"},"preemptionConfiguration":{"inSharePreemption":"ENABLED"}}`
@@ -56,6 +59,12 @@ func TestMalformedRequests(t *testing.T) {
 	submit := submission("new", "queue", "QS1", "")
 	env := func(changes ...any) string { return edit(t, environment, changes...) }
 	pol := func(changes ...any) string { return edit(t, policy, changes...) }
+	fss := func(member, value string) string {
+		return edit(t, byUse, "fairsharePolicy", raw(`{"`+member+`":`+value+`}`))
+	}
+	weight := func(value string) string {
+		return fss("shareDistribution", `[{"shareIdentifier":"a","weightFactor":`+value+`}]`)
+	}
 	que := func(changes ...any) string { return edit(t, queue, changes...) }
 	sha := func(changes ...any) string { return edit(t, share, changes...) }
 	sub := func(changes ...any) string { return edit(t, submit, changes...) }
@@ -145,7 +154,24 @@ func TestMalformedRequests(t *testing.T) {
 		{"createschedulingpolicy", pol("name", "a/b"), "Scheduling policy name should match a valid pattern."},
 		{"createschedulingpolicy", pol("quotaSharePolicy", nil), "A scheduling policy can have either fairsharePolicy or quotaSharePolicy"},
 		{"createschedulingpolicy", pol("fairsharePolicy", raw(`{}`)), "A scheduling policy can have either fairsharePolicy or quotaSharePolicy"},
-		{"createschedulingpolicy", pol("quotaSharePolicy", nil, "fairsharePolicy", raw(`{}`)), "fair-share scheduling is not supported by this server yet"},
+		{"createschedulingpolicy", pol("quotaSharePolicy", raw("null")), "A scheduling policy can have either fairsharePolicy or quotaSharePolicy"},
+		{"createschedulingpolicy", edit(t, byUse, "fairsharePolicy", 5), "fairsharePolicy is the number 5; it must be an object"},
+		{"createschedulingpolicy", fss("shareDecaySeconds", `604801`), "shareDecaySeconds is 604801; use 0 to 604800"},
+		{"createschedulingpolicy", fss("shareDecaySeconds", `-1`), "shareDecaySeconds is -1; use 0 to 604800"},
+		{"createschedulingpolicy", fss("shareDecaySeconds", `1.5`), "fairsharePolicy.shareDecaySeconds is the number 1.5; it must be a whole number"},
+		{"createschedulingpolicy", fss("computeReservation", `100`), "computeReservation is 100; use 0 to 99"},
+		{"createschedulingpolicy", fss("computeReservation", `"1"`), `fairsharePolicy.computeReservation is the string "1"; it must be a whole number`},
+		{"createschedulingpolicy", fss("shareDistribution", `{}`), "fairsharePolicy.shareDistribution is an object; it must be a list"},
+		{"createschedulingpolicy", fss("shareDistribution", `[{"weightFactor":1}]`), "fairsharePolicy.shareDistribution[0].shareIdentifier is missing"},
+		{"createschedulingpolicy", fss("shareDistribution", `[{"shareIdentifier":"team-a"}]`), "ShareIdentifier name should match a valid pattern."},
+		{"createschedulingpolicy", fss("shareDistribution", `[{"shareIdentifier":"a"},{"shareIdentifier":"a","weightFactor":2}]`), "Cannot have two or more identical shareIdentifiers."},
+		{"createschedulingpolicy", fss("shareDistribution", `[{"shareIdentifier":"UserA*"},{"shareIdentifier":"UserA1"}]`), "Share identifier UserA1 matches another share identifier UserA*"},
+		{"createschedulingpolicy", fss("shareDistribution", `[`+strings.Repeat(`{"shareIdentifier":"a"},`, 500)+`{"shareIdentifier":"b"}]`), "ShareDistribution size cannot be greater than 500."},
+		{"createschedulingpolicy", weight(`0`), "Weight factor should be between 0.0001 and 999.9999."},
+		{"createschedulingpolicy", weight(`0.00009`), "Weight factor should be between 0.0001 and 999.9999."},
+		{"createschedulingpolicy", weight(`1000`), "Weight factor should be between 0.0001 and 999.9999."},
+		{"createschedulingpolicy", weight(`1e400`), "fairsharePolicy.shareDistribution[0].weightFactor is the number 1e400; it must be a number"},
+		{"createschedulingpolicy", weight(`"1"`), `weightFactor is the string "1"; it must be a number`},
 		{"createschedulingpolicy", pol("quotaSharePolicy", raw(`{}`)), "Idle resource assignment strategy must be one of [FIFO]."},
 		{"createschedulingpolicy", pol("quotaSharePolicy", raw(`{"idleResourceAssignmentStrategy":"LIFO"}`)), `"LIFO"`},
 		{"createschedulingpolicy", pol("quotaSharePolicy", raw(`{"idleResourceAssignmentStrategy":"FAIR_SHARE"}`)), `must be one of [FIFO]. idleResourceAssignmentStrategy is "FAIR_SHARE"`},
@@ -154,6 +180,10 @@ func TestMalformedRequests(t *testing.T) {
 		{"updateschedulingpolicy", `{}`, "arn is missing"},
 		{"updateschedulingpolicy", `{"arn":"policy"}`, `arn is "policy"; it must be an ARN such as arn:aws:batch:`},
 		{"updateschedulingpolicy", `{"arn":"` + policyARN + `","fairsharePolicy":{}}`, "the kind of a policy does not change"},
+		{"updateschedulingpolicy", `{"arn":"` + byUseARN + `","quotaSharePolicy":{"idleResourceAssignmentStrategy":"FIFO"}}`, "the kind of a policy does not change"},
+		{"updateschedulingpolicy", `{"arn":"` + byUseARN + `","fairsharePolicy":{},"quotaSharePolicy":{"idleResourceAssignmentStrategy":"FIFO"}}`, "A scheduling policy can have either fairsharePolicy or quotaSharePolicy"},
+		{"updateschedulingpolicy", `{"arn":"` + byUseARN + `","fairsharePolicy":{"computeReservation":-1}}`, "computeReservation is -1"},
+		{"deleteschedulingpolicy", `{"arn":"` + byUseARN + `"}`, "is used by job queues: fair"},
 		{"updateschedulingpolicy", `{"arn":"` + policyARN + `","quotaSharePolicy":{}}`, "must be one of [FIFO]."},
 		{"deleteschedulingpolicy", `{"arn":"` + policyARN + `"}`, "is used by job queues: queue"},
 		{"deleteschedulingpolicy", `{"arn":"` + policyARN + `x"}`, "not found"},
@@ -196,6 +226,9 @@ func TestMalformedRequests(t *testing.T) {
 		{"updatejobqueue", `{"jobQueue":"` + arnPrefix + `job-queue/"}`, "one name must follow job-queue/"},
 		{"updatejobqueue", `{"jobQueue":"` + arnPrefix + `job-queue/a/b"}`, "one name must follow job-queue/"},
 		{"updatejobqueue", `{"jobQueue":"queue","schedulingPolicyArn":""}`, "schedulingPolicyArn is missing"},
+		{"updatejobqueue", `{"jobQueue":"queue","schedulingPolicyArn":"` + byUseARN + `"}`, "Replace it by another one with a quotaSharePolicy"},
+		{"updatejobqueue", `{"jobQueue":"fair","schedulingPolicyArn":"` + policyARN + `"}`, "Replace it by another one with a fairsharePolicy"},
+		{"updatejobqueue", `{"jobQueue":"fair","serviceEnvironmentOrder":[{"order":1,"serviceEnvironment":"env"}]}`, "used for quota management by job queue queue alone"},
 		{"updatejobqueue", `{"jobQueue":"queue","serviceEnvironmentOrder":[]}`, "must have serviceEnvironmentOrder."},
 		{"updatejobqueue", `{"jobQueue":"queue","priority":1.0}`, "priority is the number 1.0; it must be a whole number"},
 		{"deletejobqueue", `{"jobQueue":"queue"}`, "Set it to DISABLED before deleting it"},
@@ -210,6 +243,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"createquotashare", sha("quotaShareName", "a b"), "Quota share name should match a valid pattern."},
 		{"createquotashare", sha("jobQueue", "none"), "Job queue none does not exist"},
 		{"createquotashare", sha("jobQueue", "fifo"), "no scheduling policy with quota shares"},
+		{"createquotashare", sha("jobQueue", "fair"), "no scheduling policy with quota shares"},
 		{"createquotashare", sha("capacityLimits", nil), "Capacitylimits are required."},
 		{"createquotashare", sha("capacityLimits", raw(`[{"capacityUnit":"NUM_INSTANCES","maxCapacity":1}]`)), "NUM_INSTANCES is unknown capacity unit"},
 		{"createquotashare", sha("resourceSharingConfiguration", nil), "resourceSharingConfiguration.strategy is missing"},
@@ -248,7 +282,12 @@ func TestMalformedRequests(t *testing.T) {
 		{"submitservicejob", sub("quotaShareName", "none"), "Quota share none of job queue queue does not exist"},
 		{"submitservicejob", sub("quotaShareName", 1), "quotaShareName is the number 1"},
 		{"submitservicejob", sub("jobQueue", "fifo"), "has no quota shares"},
-		{"submitservicejob", sub("shareIdentifier", "a"), "fair-share policies are not supported"},
+		{"submitservicejob", sub("shareIdentifier", "a"), "job queue queue has quota shares and no fair-share policy. Leave it out"},
+		{"submitservicejob", sub("shareIdentifier", "a", "quotaShareName", nil, "jobQueue", "fifo"), "job queue fifo has no fair-share policy. Leave it out"},
+		{"submitservicejob", sub("quotaShareName", nil, "jobQueue", "fair"), "shareIdentifier is required for job queue fair"},
+		{"submitservicejob", sub("shareIdentifier", "a", "jobQueue", "fair"), `quotaShareName is "QS1", but job queue fair has no quota shares`},
+		{"submitservicejob", sub("shareIdentifier", "a*", "quotaShareName", nil, "jobQueue", "fair"), "ShareIdentifier name should match a valid pattern."},
+		{"submitservicejob", sub("shareIdentifier", 1, "quotaShareName", nil, "jobQueue", "fair"), "shareIdentifier is the number 1; it must be a string"},
 		{"submitservicejob", sub("schedulingPriority", -1), "schedulingPriority is -1; use 0 to 9999"},
 		{"submitservicejob", sub("schedulingPriority", 10000), "schedulingPriority is 10000; use 0 to 9999"},
 		{"submitservicejob", sub("schedulingPriority", "5"), `schedulingPriority is the string "5"; it must be a whole number`},
@@ -305,7 +344,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"listservicejobs", `{"jobQueue":"fifo","filters":[{"name":"JOB_NAME","values":["a","b"]}]}`, "filters[0].values has 2 entries"},
 		{"listservicejobs", `{"jobQueue":"fifo","filters":[{"name":"BEFORE_CREATED_AT","values":["yesterday"]}]}`, `filters[0].values[0] is "yesterday"; it must be a time in milliseconds`},
 		{"listservicejobs", `{"jobQueue":"fifo","filters":[{"name":"AFTER_CREATED_AT","values":["-1"]}]}`, `"-1"`},
-		{"listservicejobs", `{"jobQueue":"fifo","filters":[{"name":"SHARE_IDENTIFIER","values":["a"]}]}`, "fair-share scheduling is not supported by this server yet"},
+		{"listservicejobs", `{"jobQueue":"fair","filters":[{"name":"SHARE_IDENTIFIER","values":[""]}]}`, "filters[0].values has 1 entries; give one that is not empty"},
 		{"listservicejobs", `{"jobQueue":"fifo","maxResults":500}`, "from 1 to 100"},
 		{"listservicejobs", `{"jobQueue":"fifo","nextToken":"AAAAAAAAAAAAAAAA"}`, "which is not a token"},
 	}

@@ -3,6 +3,7 @@ package batchapi
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/bursar-io/bursar/internal/document"
 	"github.com/bursar-io/bursar/internal/governor"
@@ -19,9 +20,22 @@ type quotaSharePolicy struct {
 	IdleAssignment string `json:"idleResourceAssignmentStrategy"`
 }
 
+type fairSharePolicy struct {
+	DecaySeconds int64           `json:"shareDecaySeconds"`
+	Reservation  int64           `json:"computeReservation"`
+	Distribution []weightedShare `json:"shareDistribution"`
+}
+
+type weightedShare struct {
+	Identifier   string       `json:"shareIdentifier"`
+	WeightFactor weightFactor `json:"weightFactor"`
+}
+
+// policyDetail has one of the two kinds.
 type policyDetail struct {
 	policyReply
-	QuotaShare quotaSharePolicy  `json:"quotaSharePolicy"`
+	QuotaShare *quotaSharePolicy `json:"quotaSharePolicy,omitempty"`
+	FairShare  *fairSharePolicy  `json:"fairsharePolicy,omitempty"`
 	Tags       map[string]string `json:"tags"`
 }
 
@@ -42,6 +56,9 @@ func (d *door) policyReply(name string) policyReply {
 	return policyReply{Name: name, ARN: d.arns.of(resource.KindPolicy, name)}
 }
 
+// eitherKind is AWS's message about a policy of both kinds, or of none.
+const eitherKind = "A scheduling policy can have either fairsharePolicy or quotaSharePolicy"
+
 func policyName(p resource.Policy) string { return p.Name }
 
 func (d *door) createPolicy(ctx context.Context, in document.Object) (any, error) {
@@ -50,12 +67,13 @@ func (d *door) createPolicy(ctx context.Context, in document.Object) (any, error
 		Tags: in.TextMap("tags"),
 	}
 	if in.Has("fairsharePolicy") == in.Has("quotaSharePolicy") {
-		in.Fail("A scheduling policy can have either fairsharePolicy or quotaSharePolicy. Give one of them")
+		in.Fail("%s. Give one of them", eitherKind)
 	}
 	if in.Has("fairsharePolicy") {
-		in.Fail("fairsharePolicy: %s", fairShareUnsupported)
+		p.FairShare = takeFairShare(in)
+	} else {
+		p.IdleAssignment = takeIdleAssignment(in)
 	}
-	p.IdleAssignment = takeIdleAssignment(in)
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
@@ -64,8 +82,11 @@ func (d *door) createPolicy(ctx context.Context, in document.Object) (any, error
 
 func (d *door) updatePolicy(ctx context.Context, in document.Object) (any, error) {
 	change := governor.PolicyChange{Name: d.arns.takeRef(in, resource.KindPolicy, "arn").Name}
+	if in.Has("fairsharePolicy") && in.Has("quotaSharePolicy") {
+		in.Fail("%s. Give the one that the policy has", eitherKind)
+	}
 	if in.Has("fairsharePolicy") {
-		in.Fail("fairsharePolicy cannot be set: the kind of a policy does not change, and %s", fairShareUnsupported)
+		change.FairShare = takeFairShare(in)
 	}
 	if in.Has("quotaSharePolicy") {
 		strategy := takeIdleAssignment(in)
@@ -84,6 +105,27 @@ func takeIdleAssignment(in document.Object) string {
 		in.Fail("Idle resource assignment strategy must be one of [FIFO]. idleResourceAssignmentStrategy is %s.", document.Quote(strategy))
 	}
 	return strategy
+}
+
+// takeFairShare takes a fairsharePolicy as a whole: what it does not say is as
+// if it were new.
+func takeFairShare(in document.Object) *resource.FairShare {
+	in = in.Object("fairsharePolicy")
+	f := &resource.FairShare{}
+	if in.Has("shareDecaySeconds") {
+		f.Decay = time.Duration(in.Integer("shareDecaySeconds")) * time.Second
+	}
+	if in.Has("computeReservation") {
+		f.Reservation = int64(in.Integer("computeReservation"))
+	}
+	for _, member := range in.Objects("shareDistribution") {
+		w := resource.WeightedShare{Identifier: member.NeededText("shareIdentifier"), WeightFactor: resource.DefaultWeightFactor}
+		if member.Has("weightFactor") {
+			w.WeightFactor = resource.WeightFactorOf(member.Float("weightFactor"))
+		}
+		f.Distribution = append(f.Distribution, w)
+	}
+	return f
 }
 
 func (d *door) deletePolicy(ctx context.Context, in document.Object) (any, error) {
@@ -108,13 +150,27 @@ func (d *door) describePolicies(ctx context.Context, in document.Object) (any, e
 		return nil, err
 	}
 	for _, p := range only(all, names, policyName) {
-		details.Policies = append(details.Policies, policyDetail{
-			policyReply: d.policyReply(p.Name),
-			QuotaShare:  quotaSharePolicy{IdleAssignment: p.IdleAssignment},
-			Tags:        tagsOf(p.Tags),
-		})
+		details.Policies = append(details.Policies, d.policyDetail(p))
 	}
 	return details, nil
+}
+
+func (d *door) policyDetail(p resource.Policy) policyDetail {
+	detail := policyDetail{policyReply: d.policyReply(p.Name), Tags: tagsOf(p.Tags)}
+	if p.FairShare == nil {
+		detail.QuotaShare = &quotaSharePolicy{IdleAssignment: p.IdleAssignment}
+	} else {
+		detail.FairShare = fairSharePolicyOf(*p.FairShare)
+	}
+	return detail
+}
+
+func fairSharePolicyOf(f resource.FairShare) *fairSharePolicy {
+	wire := &fairSharePolicy{DecaySeconds: int64(f.Decay / time.Second), Reservation: f.Reservation, Distribution: make([]weightedShare, len(f.Distribution))}
+	for i, w := range f.Distribution {
+		wire.Distribution[i] = weightedShare{Identifier: w.Identifier, WeightFactor: weightFactor(w.WeightFactor)}
+	}
+	return wire
 }
 
 // takePolicies takes the required list of ARNs.

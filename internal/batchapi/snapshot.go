@@ -5,6 +5,7 @@ import (
 
 	"github.com/bursar-io/bursar/internal/document"
 	"github.com/bursar-io/bursar/internal/governor"
+	"github.com/bursar-io/bursar/internal/job"
 	"github.com/bursar-io/bursar/internal/resource"
 )
 
@@ -33,15 +34,27 @@ type shareUtilization struct {
 	Top []shareUsage `json:"topCapacityUtilization"`
 }
 
+// identifierUsage is in NUM_INSTANCES, whatever their types.
+type identifierUsage struct {
+	Identifier string  `json:"shareIdentifier"`
+	Usage      []usage `json:"capacityUsage"`
+}
+
+type fairShareUtilization struct {
+	Active int               `json:"activeShareCount"`
+	Top    []identifierUsage `json:"topCapacityUtilization"`
+}
+
 type utilization struct {
-	Total     []usage           `json:"totalCapacityUsage"`
-	Shares    *shareUtilization `json:"quotaShareUtilization,omitempty"` // of queues with shares
-	UpdatedAt int64             `json:"lastUpdatedAt"`
+	Total     []usage               `json:"totalCapacityUsage"`
+	Shares    *shareUtilization     `json:"quotaShareUtilization,omitempty"` // of queues with quota shares
+	FairShare *fairShareUtilization `json:"fairshareUtilization,omitempty"`  // of fair-share queues
+	UpdatedAt int64                 `json:"lastUpdatedAt"`
 }
 
 type queueSnapshot struct {
 	Front       frontOfQueue   `json:"frontOfQueue"`
-	ShareFronts *frontOfShares `json:"frontOfQuotaShares,omitempty"` // of queues with shares
+	ShareFronts *frontOfShares `json:"frontOfQuotaShares,omitempty"` // of queues with quota shares
 	Utilization utilization    `json:"queueUtilization"`
 }
 
@@ -62,7 +75,11 @@ func (d *door) snapshot(ctx context.Context, in document.Object) (any, error) {
 	for _, front := range s.Front {
 		reply.Front.Jobs = append(reply.Front.Jobs, d.frontJob(front))
 	}
-	if s.Queue.Policy != "" {
+	switch {
+	case s.FairShare != nil:
+		reply.Utilization.Total = instancesOf(s.Total)
+		reply.Utilization.FairShare = fairShareUtilizationOf(*s.FairShare)
+	case s.Queue.Policy != "":
 		reply.ShareFronts = &frontOfShares{Shares: d.shareFronts(s.ShareFronts), UpdatedAt: at}
 		reply.Utilization.Shares = &shareUtilization{Top: shareUsages(s.Shares)}
 	}
@@ -90,4 +107,25 @@ func shareUsages(shares []governor.Utilization) []shareUsage {
 		wire[i] = shareUsage{Share: s.Share, Usage: usagesOf(s.Usage)}
 	}
 	return wire
+}
+
+func fairShareUtilizationOf(use governor.FairShareUse) *fairShareUtilization {
+	wire := &fairShareUtilization{Active: use.Active, Top: make([]identifierUsage, len(use.Top))}
+	for i, u := range use.Top {
+		wire.Top[i] = identifierUsage{Identifier: u.Share, Usage: instancesOf(u.Usage)}
+	}
+	return wire
+}
+
+// instancesOf is a number of instances, as fair-share queues count them (A3);
+// nothing, if there are none.
+func instancesOf(amounts []job.Amount) []usage {
+	total := double(0)
+	for _, a := range amounts {
+		total += double(a.Quantity)
+	}
+	if total == 0 {
+		return []usage{}
+	}
+	return []usage{{Unit: resource.NumInstances, Quantity: total}}
 }

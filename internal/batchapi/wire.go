@@ -1,6 +1,7 @@
 package batchapi
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +23,6 @@ const (
 	disabled = string(resource.Disabled)
 )
 
-// fairShareUnsupported is the refusal of everything about fair-share policies.
-const fairShareUnsupported = "fair-share scheduling is not supported by this server yet; use a quotaSharePolicy with quota shares, or a job queue without a policy"
-
 // millis is a time in milliseconds since 1970, as AWS Batch sends all times;
 // 0 for the zero time, which is left out of replies.
 func millis(t time.Time) int64 {
@@ -40,6 +38,20 @@ type double int64
 // MarshalJSON encodes the number with a fraction.
 func (d double) MarshalJSON() ([]byte, error) {
 	return append(strconv.AppendInt(nil, int64(d), 10), ".0"...), nil
+}
+
+// weightFactor is a number of ten-thousandths that AWS's model has as a float:
+// 1250 reads 0.125.
+type weightFactor int64
+
+// MarshalJSON encodes the number with a fraction of as few digits as it needs.
+func (w weightFactor) MarshalJSON() ([]byte, error) {
+	whole, rest := int64(w)/resource.DefaultWeightFactor, int64(w)%resource.DefaultWeightFactor
+	digits := strings.TrimRight(fmt.Sprintf("%04d", rest), "0")
+	if digits == "" {
+		digits = "0"
+	}
+	return fmt.Appendf(nil, "%d.%s", whole, digits), nil
 }
 
 // limit is a capacity limit.

@@ -50,11 +50,12 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	o := read(t, `{"s":"x","e":"","n":-3,"z":null,"o":{"i":7},"os":[{"i":1},{"i":2}],"none":[],"ss":["a","b"],"m":{"k":"v"}}`)
+	o := read(t, `{"s":"x","e":"","n":-3,"f":0.125,"w":2e0,"z":null,"o":{"i":7},"os":[{"i":1},{"i":2}],"none":[],"ss":["a","b"],"m":{"k":"v"}}`)
 	type values struct {
 		Text, Empty, Absent, Null string
 		Number, Inner             int64
 		Integer                   int32
+		Fraction, Whole           float32
 		Inners                    []int64
 		Texts                     []string
 		Map                       map[string]string
@@ -62,12 +63,12 @@ func TestValues(t *testing.T) {
 	got := values{
 		Text: o.NeededText("s"), Empty: o.Text("e"), Absent: o.Text("no"), Null: o.Text("z"),
 		Number: o.Number("n", -3, 5), Inner: o.Object("o").Number("i", 0, 9),
-		Integer: o.Integer("n"), Texts: o.Texts("ss"), Map: o.TextMap("m"),
+		Integer: o.Integer("n"), Fraction: o.Float("f"), Whole: o.Float("w"), Texts: o.Texts("ss"), Map: o.TextMap("m"),
 	}
 	for _, inner := range o.Objects("os") {
 		got.Inners = append(got.Inners, inner.Number("i", 0, 9))
 	}
-	want := values{Text: "x", Number: -3, Integer: -3, Inner: 7, Inners: []int64{1, 2}, Texts: []string{"a", "b"}, Map: map[string]string{"k": "v"}}
+	want := values{Text: "x", Number: -3, Integer: -3, Fraction: 0.125, Whole: 2, Inner: 7, Inners: []int64{1, 2}, Texts: []string{"a", "b"}, Map: map[string]string{"k": "v"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("values differ (-want +got):\n%s", diff)
 	}
@@ -86,7 +87,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestValuesOfWrongTypes(t *testing.T) {
-	const text = `{"s":"x","n":3,"f":1.5,"b":true,"l":[1,"a",{}],"o":{"k":1,"l":{"n":"3"}},"large":2147483648,"big":99999999999999999999}`
+	const text = `{"s":"x","n":3,"f":1.5,"b":true,"l":[1,"a",{}],"o":{"k":1,"l":{"n":"3"}},"large":2147483648,"big":99999999999999999999,"huge":1e39}`
 	for name, c := range map[string]struct {
 		take func(Object)
 		want string
@@ -103,6 +104,9 @@ func TestValuesOfWrongTypes(t *testing.T) {
 		"number too small":      {func(o Object) { o.Number("n", 4, 9) }, "n is the number 3; it must be a whole number from 4 to 9"},
 		"number too large":      {func(o Object) { o.Number("n", 0, 2) }, "n is the number 3"},
 		"number beyond all":     {func(o Object) { o.Number("big", 0, 1<<62) }, "big is the number 99999999999999999999"},
+		"float of a string":     {func(o Object) { o.Float("s") }, `s is the string "x"; it must be a number`},
+		"float missing":         {func(o Object) { o.Float("x") }, "x is missing; it must be a number"},
+		"float beyond 32 bits":  {func(o Object) { o.Float("huge") }, "huge is the number 1e39; it must be a number"},
 		"object of a list":      {func(o Object) { o.Object("l") }, "l is a list; it must be an object"},
 		"objects of an object":  {func(o Object) { o.Objects("o") }, "o is an object; it must be a list"},
 		"objects of numbers":    {func(o Object) { o.Objects("l") }, "l[0] is the number 1; it must be an object"},

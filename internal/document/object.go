@@ -97,6 +97,23 @@ func (o Object) number(name, right string, least, most int64) int64 {
 	return n
 }
 
+// Float takes a number of 32 bits, which may have a fraction, that must be
+// there.
+func (o Object) Float(name string) float32 {
+	const right = "a number"
+	if !o.Has(name) {
+		o.Fail("%s is missing; it must be %s", o.At(name), right)
+		return 0
+	}
+	number, ok := o.fields[name].(json.Number)
+	f, err := strconv.ParseFloat(string(number), 32)
+	if !ok || err != nil {
+		o.Fail("%s is %s; it must be %s", o.At(name), describe(o.fields[name]), right)
+		return 0
+	}
+	return float32(f)
+}
+
 // Object takes an object; an absent one is empty.
 func (o Object) Object(name string) Object {
 	if !o.Has(name) {

@@ -287,7 +287,66 @@ def delete():
     )
 
 
-for step in create, create, describe_and_update, tags, jobs, refusals, delete:
+def fair_share():
+    distribution = [{"shareIdentifier": "teamA*", "weightFactor": 0.125}, {"shareIdentifier": "teamB"}]
+    arn = batch.create_scheduling_policy(
+        name="byuse", fairsharePolicy={"shareDecaySeconds": 3600, "computeReservation": 0, "shareDistribution": distribution}
+    )["arn"]
+    distribution[1]["weightFactor"] = 1.0
+    described = batch.describe_scheduling_policies(arns=[arn])["schedulingPolicies"][0]["fairsharePolicy"]
+    assert described == {"shareDecaySeconds": 3600, "computeReservation": 0, "shareDistribution": distribution}, described
+    error = refused(batch.create_scheduling_policy, name="both", fairsharePolicy={}, quotaSharePolicy={"idleResourceAssignmentStrategy": "FIFO"})
+    assert "either fairsharePolicy or quotaSharePolicy" in error.response["message"], error.response
+    batch.create_service_environment(
+        serviceEnvironmentName="counted",
+        serviceEnvironmentType="SAGEMAKER_TRAINING",
+        capacityLimits=[{"capacityUnit": "NUM_INSTANCES", "maxCapacity": 1}],
+    )
+    batch.create_job_queue(
+        jobQueueName="fair",
+        jobQueueType="SAGEMAKER_TRAINING",
+        priority=1,
+        schedulingPolicyArn=arn,
+        serviceEnvironmentOrder=[{"order": 1, "serviceEnvironment": "counted"}],
+    )
+
+    def submit_fairly(name, identifier):
+        return batch.submit_service_job(
+            jobName=name,
+            jobQueue="fair",
+            shareIdentifier=identifier,
+            serviceJobType="SAGEMAKER_TRAINING",
+            serviceRequestPayload=PAYLOAD,
+        )["jobArn"]
+
+    error = refused(submit_fairly, name="whose", identifier="")
+    assert "shareIdentifier is required" in error.response["message"], error.response
+    first, second, third = submit_fairly("first", "teamB"), submit_fairly("second", "teamB"), submit_fairly("third", "teamA7")
+    assert reached(first, "RUNNING")["shareIdentifier"] == "teamB"
+    snapshot = batch.get_job_queue_snapshot(jobQueue="fair")
+    assert [j["jobArn"] for j in snapshot["frontOfQueue"]["jobs"]] == [third, second], snapshot
+    used = [{"capacityUnit": "NUM_INSTANCES", "quantity": 1.0}]
+    assert snapshot["queueUtilization"]["totalCapacityUsage"] == used, snapshot
+    assert snapshot["queueUtilization"]["fairshareUtilization"] == {
+        "activeShareCount": 1,
+        "topCapacityUtilization": [{"shareIdentifier": "teamB", "capacityUsage": used}],
+    }, snapshot
+    listed = batch.list_service_jobs(jobQueue="fair", filters=[{"name": "SHARE_IDENTIFIER", "values": ["teamA7"]}])["jobSummaryList"]
+    assert [(j["jobName"], j["shareIdentifier"]) for j in listed] == [("third", "teamA7")], listed
+    batch.terminate_service_job(jobId=first, reason="enough")
+    reached(third, "RUNNING")
+    assert job(second)["status"] == "RUNNABLE"
+
+    batch.update_job_queue(jobQueue="fair", state="DISABLED")
+    batch.delete_job_queue(jobQueue="fair")
+    assert reached(second, "FAILED")["statusReason"] == "Job queue fair was deleted"
+    wait("the queue to be gone", lambda: not batch.describe_job_queues(jobQueues=["fair"])["jobQueues"])
+    batch.delete_scheduling_policy(arn=arn)
+    batch.update_service_environment(serviceEnvironment="counted", state="DISABLED")
+    batch.delete_service_environment(serviceEnvironment="counted")
+
+
+for step in create, create, describe_and_update, tags, jobs, fair_share, refusals, delete:
     started = datetime.datetime.now()
     step()
     print(f"{step.__name__}: {datetime.datetime.now() - started}")
