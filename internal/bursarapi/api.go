@@ -49,11 +49,13 @@ const (
 // MaxPolicy is the most bytes that a policy file may have.
 const MaxPolicy = 1 << 20
 
-// Queue is a job queue, with the names of its shares.
+// Queue is a job queue, with the names of its shares. Jobs of a fair-share one
+// need a share identifier.
 type Queue struct {
 	Name        string   `json:"name"`
 	Environment string   `json:"environment"`
 	Policy      string   `json:"policy,omitempty"`
+	FairShare   bool     `json:"fairShare,omitempty"`
 	State       string   `json:"state"`
 	Priority    int64    `json:"priority"`
 	Shares      []string `json:"shares,omitempty"`
@@ -82,10 +84,11 @@ type Entry = store.Entry
 
 // JobQuery selects jobs, newest first. Zero fields select everything.
 type JobQuery struct {
-	Queue    string
-	Share    string
-	Statuses []job.Status
-	Limit    int // DefaultList if 0, at most MaxList
+	Queue           string
+	Share           string
+	ShareIdentifier string
+	Statuses        []job.Status
+	Limit           int // DefaultList if 0, at most MaxList
 }
 
 // LogQuery selects what a worker printed.

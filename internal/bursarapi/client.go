@@ -70,6 +70,9 @@ func (c *Client) Jobs(ctx context.Context, q JobQuery) ([]Job, error) {
 	if q.Share != "" {
 		values.Set("share", q.Share)
 	}
+	if q.ShareIdentifier != "" {
+		values.Set("shareIdentifier", q.ShareIdentifier)
+	}
 	for _, s := range q.Statuses {
 		values.Add("status", string(s))
 	}

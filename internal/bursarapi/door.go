@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // Governor answers the door's questions.
 type Governor interface {
 	Queues(context.Context) ([]resource.Queue, error)
+	Policies(context.Context) ([]resource.Policy, error)
 	Shares(ctx context.Context, queue string) ([]resource.Share, error)
 	Balances(ctx context.Context, queue string) ([]governor.Balance, error)
 	Waiting(ctx context.Context, queue string, perShare int) ([]governor.Why, error)
@@ -127,13 +129,19 @@ func (d *door) queues(ctx context.Context, _ parameters) (queueList, error) {
 	if err != nil {
 		return queueList{}, err
 	}
+	policies, err := d.Governor.Policies(ctx)
+	if err != nil {
+		return queueList{}, err
+	}
 	list := queueList{Queues: []Queue{}}
 	for _, q := range queues {
 		shares, err := d.Governor.Shares(ctx, q.Name)
 		if err != nil {
 			return queueList{}, err
 		}
-		list.Queues = append(list.Queues, queueOf(q, shares))
+		view := queueOf(q, shares)
+		view.FairShare = slices.ContainsFunc(policies, func(p resource.Policy) bool { return p.Name == q.Policy && p.FairShare != nil })
+		list.Queues = append(list.Queues, view)
 	}
 	return list, nil
 }

@@ -34,7 +34,11 @@ type books struct {
 }
 
 func (b *books) Queues(context.Context) ([]resource.Queue, error) {
-	return []resource.Queue{{Name: "a", Policy: "p", Environment: "e", State: resource.Enabled, Priority: 1}, {Name: "b", Environment: "f", State: resource.Enabled}}, b.err
+	return []resource.Queue{{Name: "a", Policy: "p", Environment: "e", State: resource.Enabled, Priority: 1}, {Name: "b", Environment: "f", State: resource.Enabled}, {Name: "c", Policy: "fair", Environment: "f", State: resource.Enabled}}, b.err
+}
+
+func (b *books) Policies(context.Context) ([]resource.Policy, error) {
+	return []resource.Policy{{Name: "p", IdleAssignment: resource.IdleFIFO}, {Name: "fair", FairShare: &resource.FairShare{}}}, b.err
 }
 
 func (b *books) Shares(_ context.Context, queue string) ([]resource.Share, error) {
@@ -68,7 +72,7 @@ func (b *books) Jobs(_ context.Context, q store.JobQuery) ([]job.Job, error) {
 	var found []job.Job
 	for _, j := range b.jobs {
 		if j.Queue == q.Queue && (q.NamePrefix == "" || strings.EqualFold(j.Name, q.NamePrefix)) &&
-			(q.Share == nil || j.Share == *q.Share) && (q.Statuses == nil || slices.Contains(q.Statuses, j.Status)) {
+			(q.Share == nil || j.Share == *q.Share) && (q.Identifier == "" || j.ShareIdentifier == q.Identifier) && (q.Statuses == nil || slices.Contains(q.Statuses, j.Status)) {
 			found = append(found, j)
 		}
 	}
@@ -139,7 +143,7 @@ func at(second int64) time.Time { return time.Unix(second, 0).UTC() }
 
 func library() *books {
 	return &books{jobs: []job.Job{
-		{ID: id3, Seq: 3, Name: "train", Queue: "b", Status: job.Succeeded, CreatedAt: at(3), Runs: 1},
+		{ID: id3, Seq: 3, Name: "train", Queue: "b", ShareIdentifier: "ada", Status: job.Succeeded, CreatedAt: at(3), Runs: 1},
 		{ID: id2, Seq: 2, Name: "train", Queue: "a", Share: "QS1", Status: job.Running, CreatedAt: at(2), Runs: 2, Workers: 2, Current: &job.Attempt{Run: 2}},
 		{ID: id1, Seq: 1, Name: "eval", Queue: "a", Share: "QS2", Status: job.Runnable, CreatedAt: at(1)},
 	}}
@@ -163,6 +167,7 @@ func TestQueuesNameTheirShares(t *testing.T) {
 	want := []Queue{
 		{Name: "a", Environment: "e", Policy: "p", State: "ENABLED", Priority: 1, Shares: []string{"QS1", "QS2"}},
 		{Name: "b", Environment: "f", State: "ENABLED"},
+		{Name: "c", Environment: "f", Policy: "fair", FairShare: true, State: "ENABLED"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -190,6 +195,7 @@ func TestJobsAreTheNewestOfAllQueues(t *testing.T) {
 		{"all", JobQuery{}, []string{id3, id2, id1}},
 		{"one queue", JobQuery{Queue: "a"}, []string{id2, id1}},
 		{"one share", JobQuery{Share: "QS2"}, []string{id1}},
+		{"one share identifier", JobQuery{ShareIdentifier: "ada"}, []string{id3}},
 		{"states", JobQuery{Statuses: []job.Status{job.Running, job.Runnable}}, []string{id2, id1}},
 		{"at most", JobQuery{Limit: 2}, []string{id3, id2}},
 	}

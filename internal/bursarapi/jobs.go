@@ -39,7 +39,7 @@ func jobQueryOf(p parameters) (store.JobQuery, error) {
 	if err != nil {
 		return store.JobQuery{}, err
 	}
-	query := store.JobQuery{Limit: limit}
+	query := store.JobQuery{Limit: limit, Identifier: p.Get("shareIdentifier")}
 	for _, text := range p.Values["status"] {
 		status := job.Status(strings.ToUpper(text))
 		if !slices.Contains(allStatuses, status) {

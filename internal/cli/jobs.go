@@ -30,6 +30,7 @@ func (c *commands) jobs() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&query.Queue, "queue", "", "only jobs of this queue")
 	flags.StringVar(&query.Share, "share", "", "only jobs of this quota share")
+	flags.StringVar(&query.ShareIdentifier, "share-identifier", "", "only jobs of this share identifier")
 	flags.StringSliceVar(&statuses, "status", nil, "only jobs in these states, such as RUNNING,FAILED")
 	flags.BoolVarP(&all, "all", "a", false, "finished jobs too")
 	flags.IntVarP(&query.Limit, "limit", "n", bursarapi.DefaultList, "at most this many")
@@ -65,7 +66,7 @@ func (c *commands) jobLines(jobs []bursarapi.Job) []terminal.Line {
 		table.Add(
 			terminal.Span{Text: short[i], Style: terminal.Dim},
 			terminal.Span{Text: j.Job.Name, Style: terminal.Bold},
-			terminal.Span{Text: cmp.Or(j.Job.Share, "-")},
+			terminal.Span{Text: cmp.Or(j.Job.Share, j.Job.ShareIdentifier, "-")},
 			terminal.Span{Text: fmt.Sprint(j.Job.Priority)},
 			jobtext.State(j.Job),
 			terminal.Span{Text: jobtext.Since(now, j.Job.UpdatedAt)},
@@ -127,7 +128,7 @@ func (c *commands) detailLines(j bursarapi.Job) []terminal.Line {
 	fields.add("job", j.Job.ID)
 	fields.add("name", j.Job.Name)
 	fields.add("queue", j.Job.Queue)
-	fields.add("share", j.Job.Share)
+	fields.add("share", cmp.Or(j.Job.Share, j.Job.ShareIdentifier))
 	fields.add("priority", fmt.Sprint(j.Job.Priority))
 	fields.add("demand", jobtext.Demand(j.Job.Demand))
 	fields.addSpan("state", jobtext.State(j.Job))

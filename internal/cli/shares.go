@@ -19,7 +19,7 @@ func (c *commands) shares() *cobra.Command {
 	var queue string
 	command := &cobra.Command{
 		Use:   "shares",
-		Short: "Show what each quota share owns, borrows, lends and has free",
+		Short: "Show what each share owns, borrows, lends and has free",
 		Args:  cobra.NoArgs,
 	}
 	command.Flags().StringVar(&queue, "queue", "", "only shares of this queue")
@@ -37,7 +37,7 @@ func (c *commands) queue() *cobra.Command {
 		Short: "Show the jobs that wait in a queue, in order, and what they wait for",
 		Args:  cobra.MaximumNArgs(1),
 	}
-	command.Flags().IntVarP(&limit, "limit", "n", 20, "at most this many of each share")
+	command.Flags().IntVarP(&limit, "limit", "n", 20, "at most this many of each quota share, or of a queue without any")
 	v := &viewer{commands: c, fetch: func(ctx context.Context, s server, args []string) (view, error) {
 		queue, err := c.onlyQueue(ctx, s, args)
 		if err != nil {
@@ -87,7 +87,7 @@ func (c *commands) waitingLines(queue string, jobs []bursarapi.Job) []terminal.L
 	now := c.Now()
 	for i, j := range jobs {
 		table.Add(
-			terminal.Span{Text: cmp.Or(j.Job.Share, "-")},
+			terminal.Span{Text: cmp.Or(j.Job.Share, j.Job.ShareIdentifier, "-")},
 			terminal.Span{Text: place(j.Reason)},
 			terminal.Span{Text: short[i], Style: terminal.Dim},
 			terminal.Span{Text: j.Job.Name, Style: terminal.Bold},

@@ -25,6 +25,7 @@ import (
 // submission is what the flags of submit say.
 type submission struct {
 	name, queue, share string
+	shareIdentifier    string
 	instances          []string
 	priority           int32
 	environment        pairs
@@ -79,8 +80,9 @@ submit was called in.`,
 	flags := command.Flags()
 	flags.SetInterspersed(false) // what follows PROGRAM is its own
 	flags.StringVar(&s.name, "name", "", "name of the job (default: the program's)")
-	flags.StringVar(&s.queue, "queue", "", "job queue (default: the one that has the share)")
-	flags.StringVar(&s.share, "share", "", "quota share")
+	flags.StringVar(&s.queue, "queue", "", "job queue (default: the one that fits)")
+	flags.StringVar(&s.share, "share", "", "quota share, of a job queue that has some")
+	flags.StringVar(&s.shareIdentifier, "share-identifier", "", "whose the job is, in a fair-share job queue")
 	flags.StringSliceVar(&s.instances, "instances", nil, "`TYPE:COUNT` of the instances wanted; more than one type makes instance groups (required)")
 	flags.Int32Var(&s.priority, "priority", 0, "scheduling priority, 0 to 9999, higher first")
 	flags.Var(s.environment, "env", "an environment variable; may be repeated")
@@ -101,7 +103,7 @@ func (c *commands) submitJob(ctx context.Context, s submission, given func(flag 
 		return err
 	}
 	if s.queue == "" {
-		if s.queue, err = c.findQueue(ctx, server, s.share); err != nil {
+		if s.queue, err = c.findQueue(ctx, server, s); err != nil {
 			return err
 		}
 	}
@@ -120,25 +122,27 @@ func (c *commands) submitJob(ctx context.Context, s submission, given func(flag 
 	return nil
 }
 
-// findQueue is the one queue that has the share, or the one without shares
-// where no share is given.
-func (c *commands) findQueue(ctx context.Context, s server, share string) (string, error) {
-	queues, err := c.asker(s).Queues(ctx)
+// findQueue is the one queue that has the job's share, or is a fair-share one
+// where a share identifier is given, or has no policy where neither is.
+func (c *commands) findQueue(ctx context.Context, server server, s submission) (string, error) {
+	queues, err := c.asker(server).Queues(ctx)
 	if err != nil {
 		return "", err
 	}
-	queue, err := chooseQueue(queues, share)
-	if err != nil {
-		return "", err
-	}
-	return queue, nil
+	return chooseQueue(queues, s.share, s.shareIdentifier)
 }
 
-func chooseQueue(queues []bursarapi.Queue, share string) (string, error) {
-	var found, known []string
+func chooseQueue(queues []bursarapi.Queue, share, identifier string) (string, error) {
+	if share != "" && identifier != "" {
+		return "", errors.New("--share and --share-identifier are of queues of different kinds; give one of them")
+	}
+	var found, fair, known []string
 	for _, q := range queues {
 		known = append(known, q.Shares...)
-		if share == "" && q.Policy == "" || slices.Contains(q.Shares, share) {
+		if q.FairShare {
+			fair = append(fair, q.Name)
+		}
+		if q.FairShare && identifier != "" || q.Policy == "" && share == "" && identifier == "" || slices.Contains(q.Shares, share) {
 			found = append(found, q.Name)
 		}
 	}
@@ -149,6 +153,10 @@ func chooseQueue(queues []bursarapi.Queue, share string) (string, error) {
 		return found[0], nil
 	case len(found) > 1:
 		return "", fmt.Errorf("several queues fit (%s); choose one with --queue", strings.Join(found, ", "))
+	case identifier != "":
+		return "", fmt.Errorf("--share-identifier is %q, but no queue has a fair-share policy; leave it out", identifier)
+	case share == "" && len(known) == 0:
+		return "", fmt.Errorf("--share-identifier is missing; it says whose the job is in queue %s", strings.Join(fair, ", "))
 	case share == "":
 		return "", fmt.Errorf("--share is missing; it must be one of %s", strings.Join(known, ", "))
 	}
@@ -172,6 +180,9 @@ func (c *commands) submitInput(s submission, given func(flag string) bool) (*bat
 	}
 	if s.share != "" {
 		input.QuotaShareName = aws.String(s.share)
+	}
+	if s.shareIdentifier != "" {
+		input.ShareIdentifier = aws.String(s.shareIdentifier)
 	}
 	if given("priority") {
 		input.SchedulingPriority = aws.Int32(s.priority)

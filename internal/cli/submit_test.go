@@ -49,23 +49,30 @@ func TestChooseQueue(t *testing.T) {
 	a := bursarapi.Queue{Name: "a", Policy: "p", Shares: []string{"QS1", "QS2"}}
 	b := bursarapi.Queue{Name: "b", Policy: "q", Shares: []string{"QS2", "QS3"}}
 	plain := bursarapi.Queue{Name: "plain"}
+	fair := bursarapi.Queue{Name: "fair", Policy: "r", FairShare: true}
 	tests := []struct {
-		name   string
-		queues []bursarapi.Queue
-		share  string
-		want   string
-		err    string
+		name       string
+		queues     []bursarapi.Queue
+		share      string
+		identifier string
+		want       string
+		err        string
 	}{
-		{"the share's queue", []bursarapi.Queue{a, b, plain}, "QS1", "a", ""},
-		{"no share, one queue without", []bursarapi.Queue{a, plain}, "", "plain", ""},
-		{"two queues have it", []bursarapi.Queue{a, b}, "QS2", "", "several queues fit (a, b); choose one with --queue"},
-		{"nobody has it", []bursarapi.Queue{a}, "QS9", "", `--share is "QS9", which no queue has; it must be one of QS1, QS2`},
-		{"no share given", []bursarapi.Queue{a}, "", "", "--share is missing; it must be one of QS1, QS2"},
-		{"nothing there", nil, "QS1", "", "there is no job queue yet"},
+		{"the share's queue", []bursarapi.Queue{a, b, plain, fair}, "QS1", "", "a", ""},
+		{"no share, one queue without", []bursarapi.Queue{a, plain, fair}, "", "", "plain", ""},
+		{"the fair-share queue", []bursarapi.Queue{a, plain, fair}, "", "ada", "fair", ""},
+		{"two queues have it", []bursarapi.Queue{a, b}, "QS2", "", "", "several queues fit (a, b); choose one with --queue"},
+		{"two fair-share queues", []bursarapi.Queue{fair, {Name: "fairer", FairShare: true}}, "", "ada", "", "several queues fit (fair, fairer); choose one with --queue"},
+		{"nobody has it", []bursarapi.Queue{a}, "QS9", "", "", `--share is "QS9", which no queue has; it must be one of QS1, QS2`},
+		{"no share given", []bursarapi.Queue{a, fair}, "", "", "", "--share is missing; it must be one of QS1, QS2"},
+		{"no identifier given", []bursarapi.Queue{fair}, "", "", "", "--share-identifier is missing; it says whose the job is in queue fair"},
+		{"no fair-share queue", []bursarapi.Queue{a, plain}, "", "ada", "", `--share-identifier is "ada", but no queue has a fair-share policy; leave it out`},
+		{"both given", []bursarapi.Queue{a, fair}, "QS1", "ada", "", "--share and --share-identifier are of queues of different kinds; give one of them"},
+		{"nothing there", nil, "QS1", "", "", "there is no job queue yet"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := chooseQueue(tt.queues, tt.share)
+			got, err := chooseQueue(tt.queues, tt.share, tt.identifier)
 			if got != tt.want || !matches(err, tt.err) {
 				t.Errorf("got %q and error %v; want %q and %q", got, err, tt.want, tt.err)
 			}

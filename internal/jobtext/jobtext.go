@@ -5,6 +5,7 @@
 package jobtext
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func Time(at time.Time) string {
 // several.
 func Shares(balances []governor.Balance) []terminal.Line {
 	if len(balances) == 0 {
-		return []terminal.Line{terminal.Text(terminal.Dim, "no quota shares")}
+		return []terminal.Line{terminal.Text(terminal.Dim, "no shares")}
 	}
 	table := terminal.Table{Columns: []terminal.Column{
 		{Title: "SHARE"}, {Title: "UNIT"}, {Title: "QUOTA", Right: true}, {Title: "OWN", Right: true}, {Title: "BORROWED", Right: true},
@@ -121,10 +122,7 @@ func Shares(balances []governor.Balance) []terminal.Line {
 // shareRow is a share's balance in its i-th unit. What is the share's and not
 // the unit's stands in the first row only.
 func shareRow(b governor.Balance, i int) []terminal.Span {
-	name, running, waiting := b.Share, fmt.Sprint(b.Running), fmt.Sprint(b.Waiting)
-	if name == "" {
-		name = "(whole queue)"
-	}
+	name, running, waiting := cmp.Or(b.Share, b.ShareIdentifier, "(whole queue)"), fmt.Sprint(b.Running), fmt.Sprint(b.Waiting)
 	if i > 0 {
 		name, running, waiting = "", "", ""
 	}

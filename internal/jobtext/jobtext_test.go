@@ -63,21 +63,25 @@ func TestSharesAlign(t *testing.T) {
 			{Unit: "ml.p5.48xlarge", Nominal: 12, Own: 3, Free: 9},
 		}},
 		{Queue: "training", Share: "research", Units: []governor.UnitBalance{{Unit: "ml.g5.xlarge", Nominal: 1, Lent: 1}}},
+		{Queue: "training", ShareIdentifier: "ada", Running: 1, Units: []governor.UnitBalance{{Unit: "NUM_INSTANCES", Nominal: 2, Own: 1, Free: 1}}},
+		{Queue: "training", Waiting: 3, Units: []governor.UnitBalance{{Unit: "NUM_INSTANCES", Nominal: 2}}},
 	}
 	var out bytes.Buffer
 	if err := terminal.New(&out, func(string) string { return "" }).Print(Shares(balances)...); err != nil {
 		t.Fatal(err)
 	}
 	want := "" +
-		"SHARE     UNIT            QUOTA  OWN  BORROWED  LENT  FREE  RUNNING  WAITING\n" +
-		"QS1       ml.g5.xlarge        1    1         1     ·     ·        2        1\n" +
-		"          ml.p5.48xlarge     12    3         ·     ·     9                  \n" +
-		"research  ml.g5.xlarge        1    ·         ·     1     ·        0        0\n"
+		"SHARE          UNIT            QUOTA  OWN  BORROWED  LENT  FREE  RUNNING  WAITING\n" +
+		"QS1            ml.g5.xlarge        1    1         1     ·     ·        2        1\n" +
+		"               ml.p5.48xlarge     12    3         ·     ·     9                  \n" +
+		"research       ml.g5.xlarge        1    ·         ·     1     ·        0        0\n" +
+		"ada            NUM_INSTANCES       2    1         ·     ·     1        1        0\n" +
+		"(whole queue)  NUM_INSTANCES       2    ·         ·     ·     ·        0        3\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	balances[1].Queue = "other"
-	if lines := Shares(balances); lines[1].String() != "QS1       ml.g5.xlarge        1    1         1     ·     ·        2        1  training" {
+	if lines := Shares(balances); lines[1].String() != "QS1            ml.g5.xlarge        1    1         1     ·     ·        2        1  training" {
 		t.Errorf("with two queues the line is %q", lines[1])
 	}
 }

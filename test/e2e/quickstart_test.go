@@ -58,6 +58,7 @@ func TestQuickstart(t *testing.T) {
 		parts["aws-cli"],
 		filepath.Join(venv, "python") + " submit.py",
 		parts["bursar"],
+		parts["fair-share"],
 	}, "\n")
 	command := exec.CommandContext(t.Context(), "bash", "-c", script)
 	command.Dir = work
@@ -66,7 +67,7 @@ func TestQuickstart(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	for _, want := range []string{"hello SUCCEEDED", "quota-share/research", "submitted hello as", "research"} {
+	for _, want := range []string{"hello SUCCEEDED", "quota-share/research", "submitted hello as", "research", "submitted fairly as", "researchAda"} {
 		if !strings.Contains(string(output), want) {
 			t.Errorf("it did not print %q:\n%s", want, output)
 		}
