@@ -183,7 +183,9 @@ func TestQueuesOfSeveralKindsByPriority(t *testing.T) {
 }
 
 func TestPolicyChangesCountAtOnce(t *testing.T) {
-	minutes := func(n time.Duration) simulated.Program { return simulated.Program{Runtime: n * time.Minute} }
+	minutes := func(n int) simulated.Program {
+		return simulated.Program{Runtime: time.Duration(n) * time.Minute}
+	}
 	change := func(f resource.FairShare) func(*house) error {
 		return func(h *house) error {
 			return h.governor.UpdatePolicy(h.ctx(), governor.PolicyChange{Name: "fair", FairShare: &f})
@@ -390,7 +392,7 @@ func TestRestartKeepsWhatWasUsed(t *testing.T) {
 			h.fairQueue(capacity, f)
 			must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "plain", Priority: 1, Environment: "env"}))
 		}
-		for n := range 40 {
+		for n := range 25 {
 			act := drawnAct(rt, n)
 			act(steady)
 			act(restarted)
