@@ -393,7 +393,7 @@ func TestRestartKeepsWhatWasUsed(t *testing.T) {
 			must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "plain", Priority: 1, Environment: "env"}))
 		}
 		for n := range 25 {
-			act := drawnAct(rt, n)
+			act := drawnAct(rt, n, "down")
 			act(steady)
 			act(restarted)
 			if rapid.IntRange(0, 2).Draw(rt, "fate") == 0 {
@@ -430,7 +430,7 @@ func TestOutageKeepsWhatWasUsed(t *testing.T) {
 		h.fairQueue(2, drawnFairShare(rt))
 		must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "plain", Priority: 1, Environment: "env"}))
 		for n := range 20 {
-			drawnAct(rt, n)(h)
+			drawnAct(rt, n, "down")(h)
 			if rapid.IntRange(0, 2).Draw(rt, "fate") == 0 {
 				h.outage(time.Duration(rapid.IntRange(1, 300).Draw(rt, "seconds")) * time.Second)
 			}
@@ -439,6 +439,30 @@ func TestOutageKeepsWhatWasUsed(t *testing.T) {
 			if after := h.standing(); before != after {
 				rt.Fatalf("after act %d stands\n%s\nand after a restart\n%s", n, before, after)
 			}
+		}
+	})
+}
+
+// TestFairShareJournalReplays carries out what the journal says again, in a
+// house where the workers do the same.
+func TestFairShareJournalReplays(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h, copied := newHouse(t, grace(30*time.Second)), newHouse(t, grace(30*time.Second))
+		defer h.close()
+		defer copied.close()
+		h.fairQueue(2, drawnFairShare(rt))
+		must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "plain", Priority: 1, Environment: "env"}))
+		for n := range 25 {
+			drawnAct(rt, n)(h)
+		}
+		copied.programs = h.programs
+		copied.replay(h)
+		copied.turn(h.clock.Now().Sub(copied.clock.Now()))
+		if a, b := h.standing(), copied.standing(); a != b {
+			rt.Fatalf("stands\n%s\nand after a replay\n%s", a, b)
+		}
+		if diff := gocmp.Diff(h.journal(), copied.journal()); diff != "" {
+			rt.Fatalf("the journal (-was +is after a replay):\n%s", diff)
 		}
 	})
 }
@@ -470,9 +494,9 @@ func drawnFairShare(rt *rapid.T) resource.FairShare {
 	return f
 }
 
-// drawnAct draws something that can be done to any house.
-func drawnAct(rt *rapid.T, n int) func(*house) {
-	switch rapid.SampledFrom([]string{"submit", "submit", "submit", "turn", "turn", "terminate", "policy", "pool", "down"}).Draw(rt, "act") {
+// drawnAct draws something that can be done to any house, or one of more.
+func drawnAct(rt *rapid.T, n int, more ...string) func(*house) {
+	switch rapid.SampledFrom(append(more, "submit", "submit", "submit", "turn", "turn", "terminate", "policy", "pool")).Draw(rt, "act") {
 	case "submit":
 		return drawnSubmission(rt, n)
 	case "turn":

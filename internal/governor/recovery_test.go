@@ -411,6 +411,10 @@ func (h *house) carryOut(from *house, e store.Entry) error {
 		var v resource.Policy
 		read(&v)
 		return g.CreatePolicy(ctx, v)
+	case "UpdateSchedulingPolicy":
+		var v governor.PolicyChange
+		read(&v)
+		return g.UpdatePolicy(ctx, v)
 	case "CreateJobQueue":
 		var v resource.Queue
 		read(&v)
