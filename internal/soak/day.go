@@ -43,6 +43,7 @@ type day struct {
 
 	governor *governor.Governor // nil while it is down
 	present  *life              // of the governor
+	well     bool               // the governor was, when it was last looked at
 	given    int                // ids
 
 	books  *books
@@ -194,6 +195,7 @@ func (d *day) close() { d.stop() }
 // settle waits until the governor has done all that it was told, and reports
 // whether it is well: up, and in step with its store.
 func (d *day) settle() bool {
+	d.well = false
 	if d.governor == nil {
 		return false
 	}
@@ -211,7 +213,8 @@ func (d *day) settle() bool {
 		d.bury()
 		return false
 	}
-	return err == nil
+	d.well = err == nil
+	return d.well
 }
 
 // load is when a governor built its state from the store, and before which
@@ -245,6 +248,11 @@ func (d *day) advance(to time.Time) {
 	for d.ok() && d.clock.Step(to) {
 		d.settle()
 		d.watchWorkers()
+	}
+	if d.well {
+		// It wakes by itself for what is due, a moment later at most. What is
+		// asked of it would wake it, too, and so nothing is asked before.
+		d.lookAtTimes(d.clock.Now().Add(-2 * time.Millisecond))
 	}
 	d.settle()
 }

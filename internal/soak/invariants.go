@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/bursar-io/bursar/internal/job"
 	"github.com/bursar-io/bursar/internal/quota"
@@ -32,7 +33,7 @@ func (b *books) grant(j *entry, e *store.Entry) error {
 	case j.lane.pool.State != resource.Enabled:
 		return breaks("a disabled environment starts nothing", "job %s is granted", j.id)
 	}
-	if first := b.head(j.lane); b.strict(j.lane) && first != j {
+	if first := b.head(j.lane, e.At); b.strict(j.lane) && first != j {
 		return breaks("Strict: nothing passes the head", "job %s is granted before job %s", j.id, first.id)
 	}
 	if err := b.checkGrant(j, d.Ground); err != nil {
@@ -51,11 +52,18 @@ func (b *books) strict(l *lane) bool {
 	return p == nil || p.Rules.Queueing == resource.Strict
 }
 
+// steady reports whether jobs of the lane preempt for their share's quota or
+// their rank in it alone: then who stopped for a job stops for it once.
+func (b *books) steady(l *lane) bool {
+	p := b.policies[l.queue.Policy]
+	return b.strict(l) && p != nil && !p.Rules.BorrowerPreemption && !p.Rules.Rebalance
+}
+
 // head is the lane's first waiting job that is not in a backoff; nil: none.
-func (b *books) head(l *lane) *entry {
+func (b *books) head(l *lane, now time.Time) *entry {
 	var first *entry
 	for j := range b.waiting {
-		if j.lane == l && !j.notBefore.After(b.at) && (first == nil || ahead(j, first) < 0) {
+		if j.lane == l && !j.notBefore.After(now) && (first == nil || ahead(j, first) < 0) {
 			first = j
 		}
 	}
@@ -181,9 +189,9 @@ func (b *books) checkVictim(v victim) error {
 		return breaks("a disabled environment preempts nothing", "job %s is preempted", v.id)
 	case v.lane.share == nil:
 		return breaks("only quota management preempts", "job %s of queue %s is preempted", v.id, v.lane.name)
-	case b.outranked[v.of] == v.entry:
+	case b.steady(v.of.lane) && b.outranked[v.of] == v.entry:
 		return breaks("I8: no ping-pong", "job %s was preempted for job %s, and now preempts it", v.of.id, v.id)
-	case b.strict(v.of.lane) && b.outranked[v.entry] == v.of:
+	case b.steady(v.of.lane) && b.outranked[v.entry] == v.of:
 		return breaks("I8: no ping-pong", "job %s is preempted for job %s again, and nothing has changed since it was last", v.id, v.of.id)
 	case v.lane == v.of.lane && (v.ground != quota.InShare || !v.lane.share.InSharePreemption || v.priority >= v.of.priority):
 		return breaks("I7: rank inside a share", "job %s of priority %d is preempted on ground %s for one of priority %d; allowed: %v",
@@ -220,10 +228,10 @@ func keepsItsOwn(together []victim, l *lane) error {
 
 // idle is work conservation: a head that waits though it fits, while nothing is
 // on its way back; nil: there is none.
-func (b *books) idle() error {
+func (b *books) idle(now time.Time) error {
 	for _, name := range slices.Sorted(maps.Keys(b.lanes)) {
 		l := b.lanes[name]
-		j := b.head(l)
+		j := b.head(l, now)
 		if j == nil || l.pool.State != resource.Enabled || l.pool.releasing() {
 			continue
 		}

@@ -125,6 +125,9 @@ func (d *day) command(operation string, what any, idle func() bool, do func(cont
 		if o.entry != nil {
 			d.broken("what is refused leaves no trace", "%s is in the journal", by)
 		}
+		if d.people.IntN(8) == 0 {
+			d.compareWithReload()
+		}
 	case errors.Is(err, governor.ErrUnavailable):
 		o.down = true
 		if o.entry != nil && !l.lied {
@@ -375,8 +378,12 @@ func (d *day) changeShare() {
 	}
 	c := governor.ShareChange{Queue: l.share.Queue, Name: l.share.Name}
 	switch rng.IntN(4) {
-	case 0, 1:
+	case 0:
 		c.Limits = d.quota()
+	case 1:
+		preempt := rng.IntN(2) == 0
+		c.InSharePreemption, c.Limits = &preempt, d.quota()
+		c.Limits[0].Max = one[int64](rng, 0, 1, 2) // 0 cannot be, and is refused
 	case 2:
 		sharing, preempt := one(rng, resource.Reserve, resource.Lend, resource.LendAndBorrow), rng.IntN(2) == 0
 		c.Sharing, c.InSharePreemption = &sharing, &preempt
@@ -402,7 +409,7 @@ func (d *day) changeEnvironment() {
 	case d.people.IntN(4) == 0 || p.State == resource.Disabled:
 		c.State = d.state()
 	case p.CountsInstances():
-		c.Limits = []resource.Limit{{Unit: resource.NumInstances, Max: 1 + d.people.Int64N(10)}}
+		c.Limits = []resource.Limit{{Unit: resource.NumInstances, Max: d.people.Int64N(11)}}
 	default:
 		c.Limits = d.capacity()
 	}

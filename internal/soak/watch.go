@@ -41,8 +41,7 @@ func (d *day) look() {
 		return
 	}
 	d.lookAtHolders()
-	d.lookAtTimes()
-	d.must(d.books.idle())
+	d.lookAtTimes(d.clock.Now())
 }
 
 // lookAtHolders: what holds capacity is alive, or word of its end is on its way.
@@ -59,9 +58,10 @@ func (d *day) lookAtHolders() {
 	}
 }
 
-// lookAtTimes: nobody has had more time than it may have.
-func (d *day) lookAtTimes() {
-	now := d.clock.Now()
+// lookAtTimes: nobody has had more time than it may have, and nobody still waits
+// who could start.
+func (d *day) lookAtTimes(now time.Time) {
+	d.must(d.books.idle(now))
 	for _, j := range d.books.accepted {
 		if limit := j.limit(); limit > 0 && j.status == job.Running && j.stop == nil && !j.startedAt.Add(limit).After(now) {
 			d.broken("timeouts are honoured", "job %s runs since %v, and may for %s", j.id, j.startedAt, limit)
