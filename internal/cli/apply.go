@@ -278,7 +278,7 @@ func (c *commands) exportPolicy(ctx context.Context, queue, output string) error
 	return err
 }
 
-// governedQueue is the one queue that has a policy.
+// governedQueue is the one queue that has a policy with quota shares.
 func (c *commands) governedQueue(ctx context.Context, s server) (string, error) {
 	queues, err := c.asker(s).Queues(ctx)
 	if err != nil {
@@ -286,7 +286,7 @@ func (c *commands) governedQueue(ctx context.Context, s server) (string, error) 
 	}
 	var found []string
 	for _, q := range queues {
-		if q.Policy != "" {
+		if q.Policy != "" && !q.FairShare {
 			found = append(found, q.Name)
 		}
 	}
