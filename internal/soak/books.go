@@ -117,18 +117,22 @@ func newBooks() *books {
 // take reads a commit.
 func (b *books) take(batch store.Batch) error {
 	clear(b.touched)
+	if err := b.lines(batch.Entries); err != nil {
+		return err
+	}
+	return b.compare(batch)
+}
+
+// lines reads entries of the journal, in order.
+func (b *books) lines(entries []store.Entry) error {
 	row := 0 // up to where victims have been checked
-	for i := range batch.Entries {
-		e := &batch.Entries[i]
-		if e.Seq != b.seq+1 {
-			return breaks("the journal has no gaps", "entry %d comes after entry %d", e.Seq, b.seq)
+	for i := range entries {
+		e := &entries[i]
+		if err := b.follows(e); err != nil {
+			return err
 		}
-		if e.At.Before(b.at) {
-			return breaks("the journal goes forward in time", "entry %d is of %v, the one before of %v", e.Seq, e.At, b.at)
-		}
-		b.seq, b.at = e.Seq, e.At
 		if i >= row {
-			together, err := b.victims(batch.Entries[i:])
+			together, err := b.victims(entries[i:])
 			if err != nil {
 				return err
 			}
@@ -141,7 +145,19 @@ func (b *books) take(batch store.Batch) error {
 			return fmt.Errorf("entry %d, %s %s of %s: %w", e.Seq, e.Kind, e.Name, e.Subject, err)
 		}
 	}
-	return b.compare(batch)
+	return nil
+}
+
+// follows checks that an entry is the one that comes next.
+func (b *books) follows(e *store.Entry) error {
+	if e.Seq != b.seq+1 {
+		return breaks("the journal has no gaps", "entry %d comes after entry %d", e.Seq, b.seq)
+	}
+	if e.At.Before(b.at) {
+		return breaks("the journal goes forward in time", "entry %d is of %v, the one before of %v", e.Seq, e.At, b.at)
+	}
+	b.seq, b.at = e.Seq, e.At
+	return nil
 }
 
 func (b *books) read(e *store.Entry) error {

@@ -92,7 +92,8 @@ func (d *day) broken(check, format string, args ...any) {
 	}
 }
 
-// found out what another watcher found.
+// must ends the day if err is not nil: with the promise that was broken, if it is
+// a breach.
 func (d *day) must(err error) {
 	var b *breach
 	switch {

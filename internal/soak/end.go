@@ -2,13 +2,11 @@ package soak
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/bursar-io/bursar/internal/governor"
 	"github.com/bursar-io/bursar/internal/resource"
-	"github.com/bursar-io/bursar/internal/store"
 )
 
 // night is how long everything may take to end once failures have ceased and
@@ -127,17 +125,4 @@ func (d *day) takeDown() {
 	if n := len(c.Environments) + len(c.Policies) + len(c.Queues) + len(c.Shares) + len(c.Jobs); n > 0 {
 		d.broken("what is deleted is gone", "left are %+v", c)
 	}
-}
-
-// entries are all lines of the journal.
-func entries(batches []store.Batch) []store.Entry {
-	return slices.Concat(collected(batches)...)
-}
-
-func collected(batches []store.Batch) [][]store.Entry {
-	all := make([][]store.Entry, len(batches))
-	for i, b := range batches {
-		all[i] = b.Entries
-	}
-	return all
 }

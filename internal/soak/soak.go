@@ -78,9 +78,9 @@ func (f *Failure) Error() string {
 func Day(ctx context.Context, seed uint64, tell func(event string)) (Tally, error) {
 	d := newDay(ctx, seed, tell)
 	defer d.close()
-	d.found()
+	d.found() //nolint:contextcheck // its calls have a context of the day's own, so that it ends between two of them
 	d.live()
-	d.end()
-	d.replay()
+	d.end()    //nolint:contextcheck // its calls have a context of the day's own, so that it ends between two of them
+	d.replay() //nolint:contextcheck // its calls have a context of the day's own, so that it ends between two of them
 	return d.tally, d.err
 }
