@@ -25,22 +25,23 @@ func (e *entry) end() int64 { return e.held.since + e.maxRuntime }
 // fits reports whether the demand would fit, within the share's own quota or
 // on borrowed capacity.
 func (t *trial) fits(s *share, d *shape) bool {
-	return t.within(s, d, (*holdings).ownLimit) && t.room(s, d) || t.borrows(s, d)
+	return t.entitled(s, d) || t.borrows(s, d)
 }
 
 // mayBackfill reports whether a job that starts now cannot delay the share's
 // blocked job: it ends before that can start, or uses what that will not need.
-func (p *pass) mayBackfill(s *share, e *entry) bool {
+// If it only lasts too long, longest is, in nanoseconds, what would do.
+func (p *pass) mayBackfill(s *share, e *entry) (ok bool, longest int64) {
 	blocked, d := s.behind.line.shape, e.line.shape
 	t, at, ok := p.outlook(s, blocked)
 	if !ok {
-		return p.spares(s, blocked, d)
+		return p.spares(s, blocked, d), 0
 	}
-	if e.maxRuntime > 0 && p.now+e.maxRuntime <= at {
-		return true
+	if longest = at - p.now; e.maxRuntime > 0 && e.maxRuntime <= longest {
+		return true, 0
 	}
 	t.end(s, d, -1)
-	return t.fits(s, blocked)
+	return t.fits(s, blocked), longest
 }
 
 // spares reports whether a job with demand d leaves the blocked job what it

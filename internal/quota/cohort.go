@@ -42,6 +42,7 @@ type Cohort struct {
 	dirty     []*share // to be lined up again
 	hopeful   []*share // blocked, but for a choice of victims that time may change
 	claiming  []*share // with nominated jobs
+	putOff    []*share // with jobs that could delay a blocked one
 	lingering []*share // that linger
 	parking   []*share // of whose jobs some may have become, or ceased to be, parked
 
@@ -147,12 +148,13 @@ func (c *Cohort) SetShare(def Share) {
 			units:  make([]holdings, len(c.pools)),
 			lineOf: map[*shape]*line{},
 			open: heap[*line]{
-				before: func(a, b *line) bool { return a.jobs.first().ahead(b.jobs.first()) },
+				before: func(a, b *line) bool { return a.next().ahead(b.next()) },
 				place:  func(l *line, at int) { l.at = at },
 			},
 		}
 		c.shares[def.Name] = s
 		c.list = append(c.list, s)
+		c.recallOwed(s, def.Name)
 	}
 	s.def = def
 	c.keepRecord(s)
@@ -160,6 +162,16 @@ func (c *Cohort) SetShare(def Share) {
 		c.declare(s, i)
 	}
 	c.touchAll()
+}
+
+// recallOwed finds out who stops for a new share: one of its name may have been
+// removed before they were gone.
+func (c *Cohort) recallOwed(s *share, name string) {
+	for _, e := range c.jobs {
+		if e.held != nil && e.held.stopping != nil && e.held.stopping.ForShare == name {
+			s.owed.add(e.held.stopping.For)
+		}
+	}
 }
 
 // keepRecord gives a fair share a record of what it uses, and takes it from
@@ -198,7 +210,7 @@ func (c *Cohort) RemoveShare(name string) error {
 	}
 	c.unstage(s)
 	gone := func(other *share) bool { return other == s }
-	for _, list := range []*[]*share{&c.list, &c.fair, &c.lingering, &c.dirty, &c.hopeful, &c.claiming, &c.parking} {
+	for _, list := range []*[]*share{&c.list, &c.fair, &c.lingering, &c.dirty, &c.hopeful, &c.claiming, &c.putOff, &c.parking} {
 		*list = slices.DeleteFunc(*list, gone)
 	}
 	delete(c.shares, name)

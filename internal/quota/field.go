@@ -97,12 +97,17 @@ func (f *field) firstBelow(list []*entry) int {
 
 func (f *field) hasOwn() bool { return f.own != nil && f.cursorOwn().advance() }
 
-// few returns everybody, if the policy asks for the least lost work and they are
-// few enough to find the exact choice.
-func (f *field) few() ([]victim, bool) {
-	if f.p.policy.Victims != LeastLostWork {
+// exact returns everybody, if the policy asks for the least lost work, it is to
+// be found in one unit, and they are few enough to find it.
+func (f *field) exact(units []int) ([]victim, bool) {
+	if f.p.policy.Victims != LeastLostWork || len(units) != 1 {
 		return nil, false
 	}
+	return f.few()
+}
+
+// few returns everybody, in order, if they are few.
+func (f *field) few() ([]victim, bool) {
 	var all []victim
 	for v := range f.walk {
 		if len(all) == fewCandidates {

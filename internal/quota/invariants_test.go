@@ -51,7 +51,10 @@ func (p *plain) clone() *plain {
 	c := *p
 	c.claims = map[quota.JobID]claim{}
 	c.capacity, c.shares = maps.Clone(p.capacity), maps.Clone(p.shares)
-	c.lingering = maps.Clone(p.lingering)
+	c.givenBack = map[string]map[quota.JobID]bool{}
+	for share, promised := range p.givenBack {
+		c.givenBack[share] = maps.Clone(promised)
+	}
 	c.jobs = make(map[quota.JobID]*plainJob, len(p.jobs))
 	for id, j := range p.jobs {
 		copied := *j
@@ -62,19 +65,6 @@ func (p *plain) clone() *plain {
 		c.jobs[id] = &copied
 	}
 	return &c
-}
-
-func (p *plain) apply(d quota.Decision) {
-	j := p.jobs[d.Job]
-	switch d.Kind {
-	case quota.Grant:
-		j.holding = &quota.Holding{Since: p.now}
-		delete(p.lingering, j.Share)
-	case quota.Preempt:
-		j.holding.Stopping = &quota.Preemption{Ground: d.Ground, For: d.For, ForShare: d.ForShare}
-	case quota.Park:
-		j.parked = d.Reason.Text
-	}
 }
 
 // I1: the usage of all shares is within capacity. Where it is not, because that
@@ -125,10 +115,10 @@ func lendingHolds(p *plain, d quota.Decision) error {
 		return nil
 	}
 	return eachGranted(p, d, func(u quota.Unit, amount int64) error {
-		var lent, grown, lendable int64
+		var lent, grown int64
+		lendable := p.lendable(u)
 		for name, r := range p.shares {
 			usage := p.held().usage(name, u)
-			lendable += lendLimit(r, u)
 			lent += max(0, usage-kept(r, u))
 			if name == d.Share {
 				usage += amount
@@ -210,12 +200,29 @@ func eachGranted(p *plain, d quota.Decision, check func(quota.Unit, int64) error
 	return nil
 }
 
-// checkConserves: under Strict no head waits that could start. A head that is
-// not nominated does not fit into what is free and releasing beside the claims.
+// checkConserves: nobody waits who could start as things are. Strict: no head;
+// BestEffort: no job; Backfill: no job that cannot delay its share's first
+// blocked one. Who is nominated waits for what is on its way.
 func checkConserves(after *plain) error {
-	for _, h := range after.heads() {
-		if _, ok := after.fits(after.projected(), h); ok && !after.claimed(h) && !after.policy.Paused {
-			return fmt.Errorf("job %d of share %s fits, and waits", h.ID, h.Share)
+	if after.policy.Paused {
+		return nil
+	}
+	b := after.projected()
+	for name := range after.shares {
+		line, behind := after.line(name), after.turns[name].behind
+		for i, j := range line {
+			if i > 0 && after.policy.Queueing == quota.Strict {
+				break
+			}
+			if after.claimed(j) || after.neverFits(j).Text != "" {
+				continue
+			}
+			if after.policy.Queueing == quota.Backfill && behind != nil && behind != j && !after.mayBackfill(behind, j) {
+				continue
+			}
+			if _, ok := after.fits(b, j); ok {
+				return fmt.Errorf("job %d of share %s fits, and waits", j.ID, j.Share)
+			}
 		}
 	}
 	return nil
@@ -260,15 +267,11 @@ func noShareLosesItsOwn(state *plain, told []quota.Decision) error {
 		if d.Share == d.ForShare {
 			continue
 		}
-		if d.Ground != quota.Reclaim {
+		if d.Ground == quota.InShare {
 			return fmt.Errorf("I6 broken: job %d of share %s stops on ground %s for share %s", d.Job, d.Share, d.Ground, d.ForShare)
 		}
-		left := maps.Clone(b)
-		for j, other := range told {
-			if j != i {
-				delete(left, other.Job)
-			}
-		}
+		others := victimsIn(state, slices.Concat(told[:i], told[i+1:]))
+		left := b.without(others)
 		over[d.Share] = over[d.Share] || state.over(left, d.Share, demandedOf(state.jobs[d.Job], demanded))
 	}
 	for share, lastWasOver := range over {
@@ -281,26 +284,35 @@ func noShareLosesItsOwn(state *plain, told []quota.Decision) error {
 
 // noneCanBeSpared: the set of victims is minimal.
 func noneCanBeSpared(state *plain, told []quota.Decision) error {
-	b, h := state.projected(), state.jobs[told[0].For]
-	rest := func(spared int) (victims []victim) {
-		for i, d := range told {
-			if i != spared {
-				victims = append(victims, victim{plainJob: state.jobs[d.Job], ground: d.Ground})
-			}
-		}
-		return victims
-	}
-	fits := func(victims []victim) bool {
-		w, ok := state.fits(b.without(victims), h)
-		return ok && (w.ground == quota.Entitled || !slices.ContainsFunc(victims, isReclaimed))
-	}
-	if !fits(rest(-1)) {
-		return fmt.Errorf("job %d does not fit even without its %d victims", h.ID, len(told))
+	j := state.jobs[told[0].For]
+	c := choice{p: state, books: state.projected(), job: j}
+	if !c.wouldFit(victimsIn(state, told)) {
+		return fmt.Errorf("job %d does not fit even without its %d victims", j.ID, len(told))
 	}
 	for i, d := range told {
-		if fits(rest(i)) {
-			return fmt.Errorf("job %d fits if victim %d is spared", h.ID, d.Job)
+		if c.wouldFit(victimsIn(state, slices.Concat(told[:i], told[i+1:]))) {
+			return fmt.Errorf("job %d fits if victim %d is spared", j.ID, d.Job)
 		}
 	}
 	return nil
+}
+
+func victimsIn(state *plain, told []quota.Decision) (victims []victim) {
+	for _, d := range told {
+		victims = append(victims, victim{plainJob: state.jobs[d.Job], ground: d.Ground})
+	}
+	return victims
+}
+
+// wouldFit: what is reclaimed must leave the job entitled, and what is taken
+// from borrowers must leave it borrow.
+func (c *choice) wouldFit(victims []victim) bool {
+	left := c.books.without(victims)
+	w, ok := c.p.fits(left, c.job)
+	for _, v := range victims {
+		if v.ground == quota.Reclaim && w.ground != quota.Entitled || !c.balances(left, v) {
+			return false
+		}
+	}
+	return ok
 }

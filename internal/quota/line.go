@@ -99,10 +99,11 @@ type line struct {
 	share *share
 	shape *shape
 	jobs  heap[*entry]
-	at    int  // in the share's open lines; -1: it is not there
-	shut  bool // its first was found blocked; it is among the share's shut lines
-	never bool // shut because no job of the shape can ever start
-	later bool // shut because the share's blocked head could be delayed
+	short *entry // who may be next where its first would last too long behind a blocked job; nil: its first
+	at    int    // in the share's open lines; -1: it is not there
+	shut  bool   // its first was found blocked; it is among the share's shut lines
+	never bool   // shut because no job of the shape can ever start
+	later bool   // shut because the share's blocked head could be delayed
 }
 
 func newLine(s *share, d *shape) *line {
@@ -110,6 +111,29 @@ func newLine(s *share, d *shape) *line {
 		before: (*entry).ahead,
 		place:  func(e *entry, at int) { e.at = int32(at) },
 	}}
+}
+
+// next is the job of the line that is to be looked at next.
+func (l *line) next() *entry {
+	if l.short != nil {
+		return l.short
+	}
+	return l.jobs.first()
+}
+
+// skip goes on to the first job of the line that declares to last no longer, if
+// there is one.
+func (s *share) skip(l *line, longest int64) bool {
+	for _, e := range l.jobs.items {
+		if e.maxRuntime > 0 && e.maxRuntime <= longest && (l.short == nil || e.ahead(l.short)) {
+			l.short = e
+		}
+	}
+	if l.short == nil {
+		return false
+	}
+	s.open.fix(l.at)
+	return true
 }
 
 // join lets the job wait in the line of its shape.
@@ -134,20 +158,24 @@ func (s *share) join(e *entry) {
 func (s *share) leave(e *entry) {
 	l := e.line
 	if l.jobs.len() > 1 {
-		wasFirst := l.jobs.first() == e
+		wasNext := l.next() == e
 		l.jobs.remove(int(e.at))
-		if wasFirst && !l.shut {
+		if l.short == e {
+			l.short = nil
+		}
+		if wasNext && !l.shut {
 			s.open.fix(l.at)
 		}
 		return
 	}
 	if l.shut {
-		l.shut, l.never, l.later = false, false, false
+		l.open()
 		s.shut = slices.DeleteFunc(s.shut, func(o *line) bool { return o == l })
 	} else {
 		s.open.remove(l.at)
 	}
 	l.jobs.remove(int(e.at))
+	l.short = nil
 	delete(s.lineOf, l.shape)
 }
 
@@ -157,7 +185,7 @@ func (s *share) front() *entry {
 	if s.open.len() == 0 {
 		return nil
 	}
-	return s.open.first().jobs.first()
+	return s.open.first().next()
 }
 
 // head is the job that goes first in the share; nil: none waits.
@@ -187,11 +215,19 @@ func (s *share) setAside() *line {
 // reopen has every shape looked at again.
 func (s *share) reopen() {
 	for _, l := range s.shut {
-		l.shut, l.never, l.later = false, false, false
+		l.open()
 		s.open.push(l)
+	}
+	for _, l := range slices.Clone(s.open.items) {
+		if l.short != nil {
+			l.short = nil
+			s.open.fix(l.at)
+		}
 	}
 	s.shut, s.behind, s.next, s.wants, s.tried, s.settled = s.shut[:0], nil, nil, false, false, false
 }
+
+func (l *line) open() { l.shut, l.never, l.later, l.short = false, false, false, nil }
 
 // waitingLines calls f for every line, open or shut.
 func (s *share) waitingLines(f func(*line)) {

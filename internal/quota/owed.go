@@ -20,9 +20,6 @@ func (o *owed) add(id JobID) {
 // giveBack notes that one of those who stop for a job is gone, and reports
 // whether it is the first of late.
 func (o *owed) giveBack(id JobID) bool {
-	if o.stopping[id] == 0 {
-		return false // it stopped for a share that is gone, and this one has its name
-	}
 	if o.stopping[id]--; o.stopping[id] == 0 {
 		delete(o.stopping, id)
 	}

@@ -41,10 +41,10 @@ func (c *Cohort) Pass(now time.Time) []Decision {
 	at := now.UnixNano()
 	c.wakeUp(at)
 	c.settleRecords(now.UnixMilli())
+	c.maturing = 0
 	if c.policy.Paused {
 		return nil
 	}
-	c.maturing = 0
 	c.reconsider()
 	p := pass{Cohort: c, now: at}
 	for p.step() {
@@ -106,8 +106,14 @@ func (c *Cohort) reconsider() {
 	}
 }
 
-// withdrawClaims has all claims derived anew.
+// withdrawClaims has all claims derived anew, and everybody looked at again who
+// could have delayed a blocked job as things were.
 func (c *Cohort) withdrawClaims() {
+	putOff := c.putOff
+	c.putOff = nil
+	for _, s := range putOff {
+		c.touch(s)
+	}
 	claiming := c.claiming
 	c.claiming = nil
 	for _, s := range claiming {
@@ -331,10 +337,11 @@ func (c *Cohort) borrowsFirst(a, b *share) bool {
 func (p *pass) try(s *share) {
 	step, front := s.stage, s.next
 	p.unstage(s)
-	if s.behind != nil && p.policy.Queueing == Backfill && !p.mayBackfill(s, front) {
-		s.open.first().later = true
-		p.block(s, true)
-		return
+	if s.behind != nil && p.policy.Queueing == Backfill {
+		if ok, longest := p.mayBackfill(s, front); !ok {
+			p.passOver(s, longest)
+			return
+		}
 	}
 	var pl plan
 	var ok, hopeful bool
@@ -519,7 +526,7 @@ func (c *Cohort) block(s *share, later bool) {
 	front := s.front()
 	s.setAside()
 	if later {
-		c.hopeful = append(c.hopeful, s)
+		c.putOff = append(c.putOff, s)
 	} else if s.behind == nil {
 		s.behind = front
 	}
@@ -530,6 +537,18 @@ func (c *Cohort) block(s *share, later bool) {
 		return
 	}
 	c.lineUp(s)
+}
+
+// passOver goes on to who may pass the share's blocked job though the front may
+// not: of those that want as much, who last no longer than would do.
+func (c *Cohort) passOver(s *share, longest int64) {
+	l := s.open.first()
+	if s.skip(l, longest) {
+		c.lineUp(s)
+		return
+	}
+	l.later = true
+	c.block(s, true)
 }
 
 // watch remembers how much there was when a demand of the share did not fit:

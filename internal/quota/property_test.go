@@ -130,7 +130,7 @@ func TestManyCandidates(t *testing.T) {
 // order of a map. Maps differ in order from one use to the next by themselves.
 func TestDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHistory(t)
+		h := newHistory(t, quota.Strict)
 		actions := h.actions()
 		for name := range actions {
 			if name == "restart 0" || name == "restart 1" {

@@ -18,7 +18,7 @@ import (
 // is not needed.
 
 // fewCandidates is up to how many candidates the least lost work is found
-// exactly; their set is a bit mask.
+// exactly, their set being a bit mask, and each is tried first.
 const fewCandidates = 64
 
 // manyBundles bounds the work of the exact search where amounts are so varied
@@ -84,7 +84,7 @@ func (p *pass) planEntitled(s *share, front *entry) (_ plan, ok, hopeful bool) {
 }
 
 func (p *pass) reclaim(f *field, s *share, d *shape) ([]victim, bool) {
-	if few, ok := f.few(); ok && len(f.short) == 1 {
+	if few, ok := f.exact(f.short); ok {
 		unit := f.short[0]
 		if chosen, exact := leastReclaimed(few, unit, p.lacksIn(s, need{unit, d.of(unit)})); exact {
 			return chosen, len(chosen) > 0
@@ -111,7 +111,7 @@ func (p *pass) planInShare(s *share, front *entry) (_ plan, ok, hopeful bool) {
 }
 
 func (p *pass) outrank(f *field, s *share, d *shape) ([]victim, bool) {
-	if few, ok := f.few(); ok && len(f.scarce) == 1 {
+	if few, ok := f.exact(f.scarce); ok {
 		if chosen, exact := p.leastMixed(s, d, f.scarce[0], few, false); exact {
 			return chosen, len(chosen) > 0
 		}
@@ -167,8 +167,8 @@ func (p *pass) planOutbid(s *share, front *entry, rebalance bool) (_ plan, ok, h
 	fits := func(t *trial) bool {
 		return t.borrows(s, d) && (!rebalance || t.balanced(s, d))
 	}
-	if !rebalance && len(f.scarce) == 1 {
-		if few, ok := f.few(); ok {
+	if !rebalance {
+		if few, ok := f.exact(f.scarce); ok {
 			if chosen, exact := p.leastMixed(s, d, f.scarce[0], few, true); exact {
 				return plan{ground: Borrow, victims: chosen, field: f}, len(chosen) > 0, len(f.others) > 0 || f.hasOwn()
 			}

@@ -1,0 +1,224 @@
+package quota_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bursar-io/bursar/internal/quota"
+)
+
+// ---- Section 8: explaining
+
+func (p *plain) explain() {
+	p.reasons = map[quota.JobID]quota.Reason{}
+	for _, j := range p.jobs {
+		if j.holding == nil {
+			p.reasons[j.ID] = quota.Reason{Code: quota.Backoff, Until: j.NotBefore}
+		}
+	}
+	for name := range p.shares {
+		line := p.line(name)
+		for i, j := range line {
+			r := quota.Reason{Code: quota.DisabledPool}
+			if !p.policy.Paused {
+				r = p.whyWaits(line, j)
+			}
+			r.Place = i + 1
+			p.reasons[j.ID] = r
+		}
+	}
+}
+
+// whyWaits says why one of the jobs that wait in a share does.
+func (p *plain) whyWaits(line []*plainJob, j *plainJob) quota.Reason {
+	if p.policy.Queueing == quota.Strict && j != line[0] {
+		return quota.Reason{Code: quota.Behind, Ahead: line[0].ID}
+	}
+	if r := p.neverFits(j); r.Text != "" {
+		return r
+	}
+	if c, ok := p.claims[j.ID]; ok {
+		return p.whyNotNow(j, c)
+	}
+	if p.couldDelay(j.ID) {
+		return quota.Reason{Code: quota.Behind, Ahead: p.turns[j.Share].behind.ID}
+	}
+	return p.whyBlocked(line, j)
+}
+
+// whyBlocked says why a job fits in no step.
+func (p *plain) whyBlocked(line []*plainJob, j *plainJob) quota.Reason {
+	if first := p.firstLike(line, j); first != j {
+		return quota.Reason{Code: quota.Behind, Ahead: first.ID}
+	}
+	r := p.whyItsShareIsFull(j)
+	if r.Code == "" {
+		r = p.whyThePoolIsFull(j)
+	}
+	if _, at, known := p.outlook(j); known {
+		r.Earliest = at
+	}
+	return r
+}
+
+// otherReason is, with Backfill, what else may be said of a job that is blocked:
+// whether it could delay the first blocked job changes with time, and with what
+// is claimed after it was looked at, when nothing else does.
+func (p *plain) otherReason(id quota.JobID) (quota.Reason, bool) {
+	j := p.jobs[id]
+	t := p.turns[j.Share]
+	switch {
+	case p.policy.Queueing != quota.Backfill || t == nil || t.behind == nil || t.behind == j || p.claimed(j):
+		return quota.Reason{}, false
+	case p.couldDelay(id):
+		return p.whyBlocked(p.line(j.Share), j), true
+	case t.blocked[demandOf(j)]:
+		return quota.Reason{Code: quota.Behind, Ahead: t.behind.ID}, true
+	}
+	return quota.Reason{}, false
+}
+
+// firstLike is the first job that waits for as much as j, and was not nominated.
+func (p *plain) firstLike(line []*plainJob, j *plainJob) *plainJob {
+	return line[slices.IndexFunc(line, func(o *plainJob) bool { return !p.claimed(o) && demandOf(o) == demandOf(j) })]
+}
+
+// whyNotNow names the first unit that a nominated head has not all of yet.
+func (p *plain) whyNotNow(h *plainJob, c claim) quota.Reason {
+	for _, u := range slices.Sorted(maps.Keys(h.Demand)) {
+		if lacks := h.Demand[u] - c.reserved[u]; lacks > 0 {
+			return quota.Reason{Code: quota.Releasing, Unit: u, Wants: h.Demand[u], Lacks: lacks}
+		}
+	}
+	return quota.Reason{Code: quota.Releasing}
+}
+
+// whyItsShareIsFull names the first unit in which the share is at its own
+// limit. Where it owns all of the pool, the pool is what is too small.
+func (p *plain) whyItsShareIsFull(h *plainJob) quota.Reason {
+	b, s := p.projected(), p.shares[h.Share]
+	beyond := p.beyondMost(b, h)
+	if len(beyond) == 0 || s.Sharing == quota.LendAndBorrow && p.withinQuota(b, h) {
+		return quota.Reason{}
+	}
+	u := beyond[0]
+	amount := h.Demand[u]
+	r := quota.Reason{Code: quota.InsufficientQuota, Unit: u, Wants: amount, Lacks: amount - (most(s, u) - b.usage(s.Name, u))}
+	switch {
+	case s.Sharing == quota.LendAndBorrow:
+		r.Code = quota.BorrowLimit
+	case p.free(b, u) < amount && s.Nominal[u] >= p.capacity[u]:
+		r.Code, r.Lacks = quota.InsufficientCapacity, amount-p.free(b, u)
+	}
+	return r
+}
+
+// whyThePoolIsFull names the first unit that lending does not allow.
+func (p *plain) whyThePoolIsFull(h *plainJob) quota.Reason {
+	b, s := p.projected(), p.shares[h.Share]
+	short := p.unlendable(b, h)
+	if len(short) == 0 {
+		return quota.Reason{}
+	}
+	u := short[0]
+	var nominals int64
+	for _, r := range p.shares {
+		nominals += r.Nominal[u]
+	}
+	amount, entitled := h.Demand[u], p.withinQuota(b, h)
+	r := quota.Reason{Code: quota.InsufficientQuota, Unit: u, Wants: amount, Lacks: p.lacks(b, s, u, amount)}
+	switch {
+	case p.free(b, u) >= amount:
+		r.Code = quota.Reserved
+	case entitled:
+		r.Code, r.Lacks = quota.InsufficientCapacity, amount-p.free(b, u)
+	case p.capacity[u] < nominals:
+		r.Code = quota.InsufficientCapacity
+	}
+	return r
+}
+
+func (p *plain) Reason(id quota.JobID) (quota.Reason, bool) {
+	r, ok := p.reasons[id]
+	return r, ok
+}
+
+func (p *plain) Heads(share string, n int) []quota.JobID {
+	var ids []quota.JobID
+	for _, j := range p.line(share) {
+		if len(ids) < n {
+			ids = append(ids, j.ID)
+		}
+	}
+	return ids
+}
+
+func (p *plain) Counts(share string) (waiting, holding int) {
+	for _, j := range p.jobs {
+		switch {
+		case j.Share != share:
+		case j.holding == nil:
+			waiting++
+		default:
+			holding++
+		}
+	}
+	return waiting, holding
+}
+
+// Wake is when time alone will change what a pass decides, if nothing happens
+// until then: a backoff ends, or a running job is old enough to be preempted.
+func (p *plain) Wake() (at time.Time, ok bool) {
+	var instants []time.Time
+	for _, j := range p.jobs {
+		switch {
+		case j.holding == nil && j.NotBefore.After(p.now):
+			instants = append(instants, j.NotBefore)
+		case j.running() && j.comesOfAge(p.policy).After(p.now):
+			instants = append(instants, j.comesOfAge(p.policy))
+		}
+	}
+	slices.SortFunc(instants, time.Time.Compare)
+	for _, at := range instants {
+		if p.backsOffUntil(at) || !p.wouldDecide(at.Add(-1)) && p.wouldDecide(at) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (p *plain) wouldDecide(at time.Time) bool { return len(p.clone().Pass(at)) > 0 }
+
+func (p *plain) backsOffUntil(at time.Time) bool {
+	for _, j := range p.jobs {
+		if j.holding == nil && j.NotBefore.Equal(at) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *plainJob) comesOfAge(policy quota.Policy) time.Time {
+	return j.holding.Since.Add(policy.MinRuntime)
+}
+
+// Balances leaves open which lender's idle capacity which borrower uses: Lent
+// and Free are not filled in.
+func (p *plain) Balances(share string) []quota.Balance {
+	var balances []quota.Balance
+	held, s := p.held(), p.shares[share]
+	for _, u := range p.units() {
+		b := quota.Balance{Unit: u, Nominal: s.Nominal[u], Usage: held.usage(share, u)}
+		b.Borrowed = max(0, b.Usage-b.Nominal)
+		for _, e := range held {
+			if e.Share == share && !e.running() {
+				b.Stopping += e.amounts[u]
+			}
+		}
+		if b.Nominal > 0 || b.Usage > 0 {
+			balances = append(balances, b)
+		}
+	}
+	return balances
+}
