@@ -4,7 +4,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := .tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-.PHONY: demo build test soak lint linter bench policies clean
+.PHONY: demo build test soak histories lint linter bench policies clean
 
 ## demo: show what Bursar does, in under a minute, with real training processes
 demo: build
@@ -22,6 +22,11 @@ test: build
 SEEDS ?= 500
 soak:
 	@GODEBUG=tracebacklabels=1 go run ./test/soak -seeds $(SEEDS) -seed '$(SEED)'
+
+## histories: the quota engine against its plain pass, over random histories; HISTORIES=n for more of each kind of queueing
+HISTORIES ?= 7000
+histories:
+	@go test ./internal/quota -run '^TestHistories$$' -rapid.checks=$(HISTORIES)
 
 ## lint: static checks
 lint: $(GOLANGCI_LINT)

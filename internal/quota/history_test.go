@@ -55,9 +55,14 @@ type history struct {
 	calls   []call
 	decided [][]quota.Decision
 
+	// script is all of it once more, for people, and event what the next call
+	// is called there.
+	script *script
+	event  string
+
 	// outranked is, for I8, whom a waiting job was preempted for, since
 	// quotas, priorities and capacity last changed.
-	outranked map[quota.JobID]quota.JobID
+	outranked map[quota.JobID]*outranking
 }
 
 // call is a call that changes a cohort, or a pass.
@@ -71,13 +76,14 @@ func newHistory(t *rapid.T, queueing quota.Queueing) *history {
 	h := &history{
 		T: t, fast: quota.NewCohort(policy), plain: newPlain(policy), policy: policy, now: epoch, next: 1,
 		units:     []quota.Unit{"a", "b", "c"}[:rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "units")],
-		outranked: map[quota.JobID]quota.JobID{},
+		outranked: map[quota.JobID]*outranking{},
 	}
 	h.Logf("policy %+v", policy)
 	for i := range rapid.SampledFrom([]int{1, 2, 3, 3, 4}).Draw(t, "shares") {
 		h.setShare(fmt.Sprintf("s%d", i))
 	}
 	h.setCapacity()
+	h.script = newScript(h.plain)
 	return h
 }
 
@@ -85,13 +91,13 @@ func drawPolicy(t *rapid.T, queueing quota.Queueing) quota.Policy {
 	duration := func(label string, of ...time.Duration) time.Duration { return rapid.SampledFrom(of).Draw(t, label) }
 	return quota.Policy{
 		Queueing:                  queueing,
-		IdleAssignment:            rapid.SampledFrom([]quota.IdleAssignment{quota.FIFO, quota.FairShare}).Draw(t, "idle assignment"),
+		IdleAssignment:            rapid.SampledFrom([]quota.IdleAssignment{quota.FairShare, quota.FairShare, quota.FIFO}).Draw(t, "idle assignment"),
 		PriorityScope:             rapid.SampledFrom([]quota.PriorityScope{quota.InEachShare, quota.InCohort}).Draw(t, "priority scope"),
 		Victims:                   rapid.SampledFrom([]quota.Victims{quota.LeastLostWork, quota.MostOverQuota, quota.NewestFirst}).Draw(t, "victims"),
 		BorrowerPreemption:        rapid.Bool().Draw(t, "borrower preemption"),
-		Rebalance:                 rapid.Bool().Draw(t, "rebalance"),
+		Rebalance:                 rapid.SampledFrom([]bool{true, true, false}).Draw(t, "rebalance"),
 		ShareUnallocated:          rapid.Bool().Draw(t, "share unallocated"),
-		MinRuntime:                duration("minimum runtime", 0, 0, 0, time.Minute, 10*time.Minute),
+		MinRuntime:                duration("minimum runtime", 0, 0, 0, 0, 0, time.Minute, 10*time.Minute),
 		AssumedCheckpointInterval: duration("interval", 0, time.Minute, 10*time.Minute),
 	}
 }
@@ -99,12 +105,27 @@ func drawPolicy(t *rapid.T, queueing quota.Queueing) quota.Policy {
 // both makes a call to both, which must answer alike.
 func (h *history) both(what string, do func(cohort) error) {
 	h.Helper()
-	h.Log(what)
+	h.note(what)
 	h.calls = append(h.calls, call{do: do})
 	fast, plain := do(h.fast), do(h.plain)
 	if !errors.Is(fast, plain) {
 		h.Fatalf("%s: the engine says %v, the plain pass %v", what, fast, plain)
 	}
+}
+
+// tell has the next call told as an event of a scenario.
+func (h *history) tell(format string, args ...any) { h.event = fmt.Sprintf(format, args...) }
+
+func (h *history) note(what string) {
+	h.Log(what)
+	switch {
+	case h.script == nil: // it begins with what is set up now
+	case h.event != "":
+		h.script.event(h.now, h.event)
+	default:
+		h.script.comment(h.now, what)
+	}
+	h.event = ""
 }
 
 // pass has both decide, and compares everything that can be seen of it.
@@ -114,8 +135,12 @@ func (h *history) pass() {
 	before.now = h.now
 	fast, plain := h.fast.Pass(h.now), h.plain.Pass(h.now)
 	h.Logf("pass at %v: %s", h.now.Sub(epoch), tell(plain))
+	if len(plain) > 0 {
+		h.script.comment(h.now, tell(plain))
+	}
+	h.script.passes++
 	h.calls, h.decided = append(h.calls, call{pass: h.now}), append(h.decided, fast)
-	if diff := cmp.Diff(plain, fast, sameReason, sameCandidates, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(plain, fast, cmp.Comparer(sameReason), sameCandidates, cmpopts.EquateEmpty()); diff != "" {
 		h.Fatalf("decisions differ (-plain +engine):\n%s\nplain:  %s\nengine: %s", diff, tell(plain), tell(fast))
 	}
 	for _, err := range []error{
@@ -133,33 +158,64 @@ func (h *history) pass() {
 	}
 }
 
+// comeToRest: while nothing changes but that those are gone who were told to
+// stop, there is soon nothing more to decide. A job is preempted a few times at
+// most, by whoever goes before it.
+func (h *history) comeToRest() {
+	preempted, most := 0, 2*len(h.plain.jobs)
+	for range most + 2 {
+		before := len(h.calls)
+		h.allGone()
+		h.pass()
+		decided := h.decided[len(h.decided)-1]
+		for _, d := range decided {
+			if d.Kind == quota.Preempt {
+				preempted++
+			}
+		}
+		if len(h.calls) == before+1 && len(decided) == 0 && preempted <= most {
+			return
+		}
+	}
+	h.Fatalf("%d jobs, %d preemptions, and no end of it", len(h.plain.jobs), preempted)
+}
+
 // sameReason compares of a reason what is settled to the last number.
-var sameReason = cmp.Comparer(func(a, b quota.Reason) bool {
+func sameReason(a, b quota.Reason) bool {
 	return a.Code == b.Code && a.Unit == b.Unit && a.Wants == b.Wants && a.Lacks == b.Lacks &&
 		a.Text == b.Text && a.Ahead == b.Ahead && a.Until.Equal(b.Until) && a.Earliest.Equal(b.Earliest)
-})
+}
 
 // sameCandidates leaves out how many jobs there were to choose from: the engine
 // counts, too, those of the shares it chose from that hold none of what is short.
 var sameCandidates = cmpopts.IgnoreFields(quota.Decision{}, "Candidates")
 
 // checkPingPong is I8: if a preempted b, b does not preempt a. That a's share
-// has borrowed more since counts as a change in between: it put a at risk itself.
+// has borrowed more since counts as a change in between where b takes back what
+// its share owns: it put a at risk itself.
 func (h *history) checkPingPong(decisions []quota.Decision) error {
 	for _, d := range decisions {
 		switch {
 		case d.Kind == quota.Grant && d.Ground == quota.Borrow:
-			maps.DeleteFunc(h.outranked, func(_, by quota.JobID) bool {
-				j, ok := h.plain.jobs[by]
-				return !ok || j.Share == d.Share
-			})
-		case d.Kind == quota.Preempt && h.outranked[d.For] == d.Job:
-			return fmt.Errorf("I8 broken: job %d was preempted for job %d, and now preempts it", d.For, d.Job)
+			for _, o := range h.outranked {
+				o.exposed = o.exposed || o.share == d.Share
+			}
 		case d.Kind == quota.Preempt:
-			h.outranked[d.Job] = d.For
+			if o := h.outranked[d.For]; o != nil && o.by == d.Job && (!o.exposed || d.Ground != quota.Reclaim) {
+				return fmt.Errorf("I8 broken: job %d was preempted for job %d, and now preempts it", d.For, d.Job)
+			}
+			h.outranked[d.Job] = &outranking{by: d.For, share: d.ForShare}
 		}
 	}
 	return nil
+}
+
+// outranking is whom a job was preempted for, and whether that one's share has
+// borrowed more since.
+type outranking struct {
+	by      quota.JobID
+	share   string
+	exposed bool
 }
 
 // compareViews is, among others, I9: both have the same jobs waiting and
@@ -173,8 +229,8 @@ func (h *history) compareViews() {
 			h.Fatalf("I9 broken: share %s of the engine has %d waiting and %d holding, of the plain pass %d and %d",
 				name, fastWaiting, fastHolding, waiting, holding)
 		}
-		if diff := cmp.Diff(h.plain.Heads(name, 100), h.fast.Heads(name, 100), cmpopts.EquateEmpty()); diff != "" {
-			h.Fatalf("heads of %s differ (-plain +engine):\n%s", name, diff)
+		if fast, plain := h.fast.Heads(name, 100), h.plain.Heads(name, 100); !slices.Equal(fast, plain) {
+			h.Fatalf("heads of %s: the engine says %v, the plain pass %v", name, fast, plain)
 		}
 		h.compareBalances(name)
 	}
@@ -184,10 +240,10 @@ func (h *history) compareViews() {
 		if ok != want {
 			h.Fatalf("job %d has a reason in the engine: %v, in the plain pass: %v", id, ok, want)
 		}
-		if other, ok := h.plain.otherReason(id); ok && cmp.Equal(other, fast, sameReason) {
+		if other, ok := h.plain.otherReason(id); sameReason(plain, fast) && plain.Place == fast.Place || ok && sameReason(other, fast) {
 			continue
 		}
-		if diff := cmp.Diff(plain, fast, sameReason); diff != "" || plain.Place != fast.Place {
+		if diff := cmp.Diff(plain, fast); diff != "" {
 			h.Fatalf("reasons of job %d differ (-plain +engine):\n%s", id, diff)
 		}
 	}
@@ -210,8 +266,12 @@ func (h *history) compareWake() {
 func (h *history) compareBalances(name string) {
 	h.Helper()
 	balances := h.fast.Balances(name)
-	if diff := cmp.Diff(h.plain.Balances(name), balances, cmpopts.IgnoreFields(quota.Balance{}, "Lent", "Free"), cmpopts.EquateEmpty()); diff != "" {
-		h.Fatalf("balances of %s differ (-plain +engine):\n%s", name, diff)
+	alike := func(a, b quota.Balance) bool {
+		a.Lent, a.Free = b.Lent, b.Free
+		return a == b
+	}
+	if plain := h.plain.Balances(name); !slices.EqualFunc(plain, balances, alike) {
+		h.Fatalf("balances of %s: the engine says %+v, the plain pass %+v", name, balances, plain)
 	}
 	for _, b := range balances {
 		limit := lendLimit(h.plain.shares[name], b.Unit)
@@ -262,9 +322,10 @@ func (h *history) setCapacity() {
 		for _, s := range h.plain.shares {
 			capacity[u] += s.Nominal[u]
 		}
-		capacity[u] = min(9, max(0, capacity[u]+h.oneOf("spare "+string(u), 0, 0, 0, 0, 1, 2, -1, -2, -9)))
+		capacity[u] = min(9, max(0, capacity[u]+h.oneOf("spare "+string(u), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3, -1, -2, -9)))
 	}
 	clear(h.outranked)
+	h.tell("setCapacity: %s", flow(capacity))
 	h.both(fmt.Sprintf("capacity %v", capacity), func(c cohort) error { c.SetCapacity(capacity); return nil })
 }
 
@@ -272,9 +333,9 @@ func (h *history) setShare(name string) {
 	s := quota.Share{
 		Name:              name,
 		Rank:              h.oneOf("rank", 0, 0, 0, 1),
-		Nominal:           h.amounts("nominal", 2, 3, 1, 2, 4, 0, -1),
-		Sharing:           quota.Sharing(h.oneOf("sharing", int64(quota.LendAndBorrow), int64(quota.LendAndBorrow), int64(quota.Lend), int64(quota.Reserve))),
-		BorrowPercent:     h.oneOf("percent", quota.Unlimited, quota.Unlimited, 200, 100, 50, 0),
+		Nominal:           h.amounts("nominal", 2, 3, 1, 2, 4, 1, 2, 0, -1),
+		Sharing:           quota.Sharing(h.oneOf("sharing", int64(quota.LendAndBorrow), int64(quota.LendAndBorrow), int64(quota.LendAndBorrow), int64(quota.Lend), int64(quota.Reserve))),
+		BorrowPercent:     h.oneOf("percent", quota.Unlimited, quota.Unlimited, quota.Unlimited, 200, 100, 50, 0),
 		InSharePreemption: rapid.Bool().Draw(h.T, "in-share preemption"),
 		Weight:            h.oneOf("weight", 1, 1, 2, 3, 0),
 	}
@@ -282,11 +343,24 @@ func (h *history) setShare(name string) {
 		s.BorrowLimits, s.LendLimits = h.amounts("borrow limit", -1, 0, 1, 3), h.amounts("lend limit", -1, 0, 1, 3)
 	}
 	clear(h.outranked)
+	if h.script != nil {
+		h.tell("%s", h.script.declare(s))
+	}
 	h.both(fmt.Sprintf("share %+v", s), func(c cohort) error { c.SetShare(s); return nil })
 }
 
 func (h *history) share() string {
 	return rapid.SampledFrom(slices.Sorted(maps.Keys(h.plain.shares))).Draw(h.T, "share")
+}
+
+// busyShare leaves the last one idle mostly, so that there is something to
+// borrow.
+func (h *history) busyShare() string {
+	names := slices.Sorted(maps.Keys(h.plain.shares))
+	if len(names) > 1 && h.oneOf("busy", 1, 1, 1, 0) == 1 {
+		names = names[:len(names)-1]
+	}
+	return rapid.SampledFrom(names).Draw(h.T, "share")
 }
 
 // pick draws a job that is like that; without one the step is skipped.
@@ -310,14 +384,14 @@ func stops(j *plainJob) bool { return j.holding != nil && j.holding.Stopping != 
 
 func (h *history) newJob() quota.Job {
 	j := quota.Job{
-		ID: h.next, Share: h.share(), Priority: int32(h.oneOf("priority", 0, 1, 2, 3)),
+		ID: h.next, Share: h.busyShare(), Priority: int32(h.oneOf("priority", 0, 1, 2, 3)),
 		Created:    h.now.Add(-time.Duration(h.oneOf("older", 0, 0, 0, 1, 2)) * time.Minute),
 		Demand:     quota.Amounts{},
 		MaxRuntime: time.Duration(h.oneOf("maximum runtime", 0, 0, 1, 5, 10, 60)) * time.Minute,
 	}
 	h.next++
 	for _, u := range h.units {
-		if n := h.oneOf("demand "+string(u), 1, 1, 0, 1, 2, 0, 3); n > 0 {
+		if n := h.oneOf("demand "+string(u), 1, 1, 0, 1, 1, 2, 0, 3); n > 0 {
 			j.Demand[u] = n
 		}
 	}
@@ -341,8 +415,8 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			}
 		}
 	}
-	often(5, "submit", h.submit)
-	often(6, "submit several", h.submitSeveral)
+	often(4, "submit", h.submit)
+	often(4, "submit several", h.submitSeveral)
 	often(2, "restore", h.restore)
 	often(2, "end", func() { h.remove(holds) })
 	often(1, "give up", func() { h.remove(waits) })
@@ -355,6 +429,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 	often(3, "time", h.advance)
 	often(1, "wake", h.wake)
 	often(1, "capacity", h.setCapacity)
+	often(12, "contend", h.contend)
 	often(2, "share", func() { h.setShare(h.share()) })
 	often(1, "shares", h.addOrRemoveShare)
 	often(1, "policy", h.setPolicy)
@@ -364,6 +439,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 }
 
 func (h *history) add(j quota.Job) {
+	h.tell("%s", h.script.submit(h.now, j))
 	h.both(fmt.Sprintf("add %+v", j), func(c cohort) error { return c.Add(j) })
 }
 
@@ -385,6 +461,17 @@ func (h *history) submitSeveral() {
 	}
 }
 
+// contend has every share but the last ask for little, of different priorities:
+// what that one lends goes from one to the other.
+func (h *history) contend() {
+	for _, name := range slices.Sorted(maps.Keys(h.plain.shares))[:max(1, len(h.plain.shares)-1)] {
+		j := quota.Job{ID: h.next, Share: name, Created: h.now, Priority: int32(h.oneOf("priority", 0, 1, 2, 3))}
+		j.Demand = quota.Amounts{h.units[0]: h.oneOf("demand", 1, 1, 2)}
+		h.next++
+		h.add(j)
+	}
+}
+
 // restore adds a job that holds capacity, which may break every limit; but
 // few, for the plain pass tries every set of them.
 func (h *history) restore() {
@@ -399,6 +486,7 @@ func (h *history) restore() {
 		held.Stopping = &quota.Preemption{Ground: quota.Ended}
 	}
 	clear(h.outranked) // it may take its share over its quota by itself
+	h.tell("%s", h.script.submit(h.now, j))
 	h.both(fmt.Sprintf("restore %+v with %+v", j, held), func(c cohort) error {
 		held := held
 		return c.Restore(j, held)
@@ -426,6 +514,7 @@ func (h *history) backOff() {
 func (h *history) setPriority() {
 	id, priority := h.pick(anyJob), int32(h.oneOf("priority", 0, 1, 2, 3, 4, 5))
 	clear(h.outranked)
+	h.tell("setPriority: {job: %s, priority: %d}", jobName(id), priority)
 	h.both(fmt.Sprintf("priority of job %d: %d", id, priority), func(c cohort) error { return c.SetPriority(id, priority) })
 }
 
@@ -443,6 +532,11 @@ func (h *history) setPolicy() {
 
 func (h *history) remove(is func(*plainJob) bool) {
 	id := h.pick(is)
+	if holds(h.plain.jobs[id]) {
+		h.tell("succeed: {job: %s}", jobName(id))
+	} else {
+		h.tell("terminate: {job: %s, reason: given up}", jobName(id))
+	}
 	h.both(fmt.Sprintf("remove job %d", id), func(c cohort) error { return c.Remove(id) })
 }
 
@@ -479,7 +573,7 @@ func (h *history) addOrRemoveShare() {
 // whatever it keeps between passes to be fast never changes an outcome.
 // Checkpoints of waiting jobs must be told once more.
 func (h *history) restart() {
-	h.Log("restart")
+	h.note("restart")
 	order := rand.New(rand.NewPCG(rapid.Uint64().Draw(h.T, "order"), 0))
 	h.fast = rebuilt(h.plain, order)
 	clear(h.plain.givenBack)
@@ -556,10 +650,18 @@ func TestHistories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			name := t.Name()
 			rapid.Check(t, func(t *rapid.T) {
 				h := newHistory(t, queueing)
+				agree := false
+				defer func() {
+					if !agree {
+						h.keep(name)
+					}
+				}()
 				t.Repeat(h.actions())
-				h.pass()
+				h.comeToRest()
+				agree = true
 			})
 		})
 	}

@@ -240,7 +240,8 @@ func fullest(units []holdings) fraction {
 }
 
 // worth is what idle capacity goes by under FairShare: how much a share borrows
-// of what is lendable, for its weight. Less goes first; weight 0 goes last.
+// of what is lendable, for its weight. Less goes first; weight 0 goes last, as
+// soon as it borrows anything.
 type worth struct {
 	last  bool
 	value fraction
@@ -263,7 +264,7 @@ func (w worth) compare(o worth) int {
 
 // worth is the share's if it used as much in each unit (section 3, step 2).
 func (c *Cohort) worth(s *share, usage func(unit int) int64) worth {
-	w := worth{last: s.def.Weight <= 0, value: fraction{0, 1}}
+	w := worth{value: fraction{0, 1}}
 	weight := max(1, s.def.Weight)
 	for i := range c.pools {
 		borrowed := usage(i) - s.units[i].nominal
@@ -271,7 +272,7 @@ func (c *Cohort) worth(s *share, usage func(unit int) int64) worth {
 			continue
 		}
 		if f := (fraction{borrowed, max(0, c.pools[i].lendable()) * weight}); w.value.less(f) {
-			w.value = f
+			w.value, w.last = f, s.def.Weight <= 0
 		}
 	}
 	return w

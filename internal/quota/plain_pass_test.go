@@ -2,7 +2,6 @@ package quota_test
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -58,8 +57,6 @@ type turn struct {
 	settled   bool                 // what is on its way was not enough for whom it is for
 }
 
-func demandOf(j *plainJob) string { return fmt.Sprint(j.Demand) }
-
 // look derives all claims from the state, anew after every decision: so a
 // claim of a borrower never stands before that of an entitled job. The
 // candidate of the earliest step goes first.
@@ -89,7 +86,7 @@ func (p *plain) lineUp(share string) {
 		return
 	}
 	for _, j := range p.line(share) {
-		if !p.claimed(j) && !t.blocked[demandOf(j)] && !t.delaying[j.ID] && p.neverFits(j).Text == "" {
+		if !p.claimed(j) && !t.blocked[j.shape] && !t.delaying[j.ID] && p.neverFits(j).Text == "" {
 			t.candidate = j
 			p.enter(share, keepPromises)
 			return
@@ -134,7 +131,7 @@ func (p *plain) enter(share string, from step) {
 	if t.behind == nil {
 		t.behind = t.candidate
 	}
-	t.blocked[demandOf(t.candidate)] = true
+	t.blocked[t.candidate.shape] = true
 	p.lineUp(share)
 }
 
@@ -364,7 +361,7 @@ func (p *plain) byBorrowing(x, y *plainJob) int {
 }
 
 // value is how much of what is lendable a share borrows, for its weight. Of
-// weight 0 it is after all others.
+// weight 0 it is after all others; but who borrows nothing has 0.
 type value struct {
 	last  bool
 	ratio *big.Rat // nil: infinite
@@ -383,9 +380,10 @@ func (v value) compare(w value) int {
 // valueOf: among those of weight 0 it is as if they had weight 1.
 func (p *plain) valueOf(b books, share string) value {
 	s := p.shares[share]
-	return value{s.Weight == 0, p.largest(func(u quota.Unit) (int64, int64) {
+	ratio := p.largest(func(u quota.Unit) (int64, int64) {
 		return b.usage(share, u) - s.Nominal[u], p.lendable(u) * max(1, s.Weight)
-	})}
+	})
+	return value{s.Weight == 0 && (ratio == nil || ratio.Sign() > 0), ratio}
 }
 
 // ---- How a job fits
@@ -449,7 +447,7 @@ func (p *plain) availableNow(j *plainJob, w way, u quota.Unit) int64 {
 // coveredNow says whether the job could start now in the way in which it fits
 // once all stopping jobs are gone.
 func (p *plain) coveredNow(j *plainJob, w way) bool {
-	scarce := unitsWhere(j.Demand, func(u quota.Unit, amount int64) bool { return p.availableNow(j, w, u) < amount })
+	scarce := unitsWhere(j, func(u quota.Unit, amount int64) bool { return p.availableNow(j, w, u) < amount })
 	return len(scarce) == 0 && p.nothingBorrowed(p.held(), j, w.physically)
 }
 
@@ -551,7 +549,7 @@ func (p *plain) mayBackfill(behind, j *plainJob) bool {
 	}
 	for u := range j.Demand {
 		part := *behind
-		part.Demand = quota.Amounts{u: behind.Demand[u]}
+		part.Demand, part.units = quota.Amounts{u: behind.Demand[u]}, []quota.Unit{u}
 		if _, ok := p.fits(p.projected().with(j), &part); behind.Demand[u] > 0 && !ok {
 			return false
 		}
@@ -563,7 +561,7 @@ func (p *plain) mayBackfill(behind, j *plainJob) bool {
 func (p *plain) couldDelay(id quota.JobID) bool {
 	j := p.jobs[id]
 	t := p.turns[j.Share]
-	return t != nil && t.delaying[id] && !t.blocked[demandOf(j)]
+	return t != nil && t.delaying[id] && !t.blocked[j.shape]
 }
 
 // ---- Section 3: heads
@@ -636,7 +634,7 @@ func (p *plain) neverFits(j *plainJob) quota.Reason {
 }
 
 func tooMuch(j *plainJob, text string, limit func(quota.Unit) int64) quota.Reason {
-	units := unitsWhere(j.Demand, func(u quota.Unit, amount int64) bool { return amount > limit(u) })
+	units := unitsWhere(j, func(u quota.Unit, amount int64) bool { return amount > limit(u) })
 	if len(units) == 0 {
 		return quota.Reason{}
 	}

@@ -73,7 +73,7 @@ func (p *plain) otherReason(id quota.JobID) (quota.Reason, bool) {
 		return quota.Reason{}, false
 	case p.couldDelay(id):
 		return p.whyBlocked(p.line(j.Share), j), true
-	case t.blocked[demandOf(j)]:
+	case t.blocked[j.shape]:
 		return quota.Reason{Code: quota.Behind, Ahead: t.behind.ID}, true
 	}
 	return quota.Reason{}, false
@@ -81,7 +81,7 @@ func (p *plain) otherReason(id quota.JobID) (quota.Reason, bool) {
 
 // firstLike is the first job that waits for as much as j, and was not nominated.
 func (p *plain) firstLike(line []*plainJob, j *plainJob) *plainJob {
-	return line[slices.IndexFunc(line, func(o *plainJob) bool { return !p.claimed(o) && demandOf(o) == demandOf(j) })]
+	return line[slices.IndexFunc(line, func(o *plainJob) bool { return !p.claimed(o) && o.shape == j.shape })]
 }
 
 // whyNotNow names the first unit that a nominated head has not all of yet.

@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"math/big"
@@ -33,6 +34,8 @@ type plain struct {
 // plainJob is a job and what it holds; holding is nil while it waits.
 type plainJob struct {
 	quota.Job
+	units      []quota.Unit // of its demand
+	shape      string       // the same for all that demand as much
 	holding    *quota.Holding
 	checkpoint time.Time // newest completed one, of any attempt
 	parked     string    // the text it is parked with
@@ -91,7 +94,9 @@ func (p *plain) add(j quota.Job, h *quota.Holding) error {
 		}
 	}
 	j.Demand = maps.Clone(j.Demand)
-	p.jobs[j.ID] = &plainJob{Job: j, holding: h, parked: j.Parked}
+	p.jobs[j.ID] = &plainJob{
+		Job: j, units: slices.Sorted(maps.Keys(j.Demand)), shape: fmt.Sprint(j.Demand), holding: h, parked: j.Parked,
+	}
 	if h != nil {
 		p.jobs[j.ID].checkpoint, p.jobs[j.ID].parked = h.Checkpoint, ""
 	}
@@ -341,7 +346,7 @@ func (p *plain) lendingAllows(b books, h *plainJob) bool { return len(p.unlendab
 // unlendable returns the demanded units in which I3 or I3b forbid the grant.
 func (p *plain) unlendable(b books, h *plainJob) []quota.Unit {
 	s := p.shares[h.Share]
-	return unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool {
+	return unitsWhere(h, func(u quota.Unit, amount int64) bool {
 		return p.lacks(b, s, u, amount) > 0
 	})
 }
@@ -349,7 +354,7 @@ func (p *plain) unlendable(b books, h *plainJob) []quota.Unit {
 // withinQuota is I5: the share's usage would not exceed its nominal.
 func (p *plain) withinQuota(b books, h *plainJob) bool {
 	s := p.shares[h.Share]
-	beyond := unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool { return b.usage(s.Name, u)+amount > s.Nominal[u] })
+	beyond := unitsWhere(h, func(u quota.Unit, amount int64) bool { return b.usage(s.Name, u)+amount > s.Nominal[u] })
 	return len(beyond) == 0
 }
 
@@ -357,21 +362,21 @@ func (p *plain) withinQuota(b books, h *plainJob) bool {
 // it ever may.
 func (p *plain) beyondMost(b books, h *plainJob) []quota.Unit {
 	s := p.shares[h.Share]
-	return unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool {
+	return unitsWhere(h, func(u quota.Unit, amount int64) bool {
 		return b.usage(s.Name, u) > most(s, u)-amount
 	})
 }
 
 // physicallyFree is I1.
 func (p *plain) physicallyFree(b books, h *plainJob) bool {
-	scarce := unitsWhere(h.Demand, func(u quota.Unit, amount int64) bool { return amount > p.free(b, u) })
+	scarce := unitsWhere(h, func(u quota.Unit, amount int64) bool { return amount > p.free(b, u) })
 	return len(scarce) == 0
 }
 
-func unitsWhere(demand quota.Amounts, is func(quota.Unit, int64) bool) []quota.Unit {
+func unitsWhere(j *plainJob, is func(quota.Unit, int64) bool) []quota.Unit {
 	var units []quota.Unit
-	for _, u := range slices.Sorted(maps.Keys(demand)) {
-		if is(u, demand[u]) {
+	for _, u := range j.units {
+		if is(u, j.Demand[u]) {
 			units = append(units, u)
 		}
 	}

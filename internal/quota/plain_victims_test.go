@@ -40,7 +40,7 @@ type choice struct {
 func (p *plain) newChoice(j *plainJob, limit func(quota.Share, quota.Unit) int64, ground func(*plainJob) quota.Ground, own bool) choice {
 	c := choice{p: p, books: p.projected(), job: j}
 	c.short = p.unlendable(c.books, j)
-	c.scarce = unitsWhere(j.Demand, func(u quota.Unit, amount int64) bool {
+	c.scarce = unitsWhere(j, func(u quota.Unit, amount int64) bool {
 		return slices.Contains(c.short, u) || c.books.usage(j.Share, u) > limit(p.shares[j.Share], u)-amount
 	})
 	for _, e := range c.books {
@@ -221,10 +221,13 @@ func (p *plain) outbid(j *plainJob, rebalancing bool) plan {
 }
 
 // balances: who stops to rebalance leaves its share with no less, for its
-// weight, than the job's share then has.
+// weight, than the job's share then has; and it had more.
 func (c *choice) balances(left books, v victim) bool {
-	return v.ground != quota.Rebalance ||
-		c.p.valueOf(left.with(c.job), c.job.Share).compare(c.p.valueOf(left, v.Share)) <= 0
+	if v.ground != quota.Rebalance {
+		return true
+	}
+	then := c.p.valueOf(left.with(c.job), c.job.Share)
+	return then.compare(c.p.valueOf(left, v.Share)) <= 0 && then.compare(c.p.valueOf(c.books, v.Share)) < 0
 }
 
 // orClearOut is for where no victims make room by the rules of lending, because

@@ -81,7 +81,7 @@ func (t *trial) eligible(v victim, f *field) bool {
 	}
 	t.stop(v, +1)
 	defer t.stop(v, -1)
-	return t.worthAfter(f.starting.share(), f.starting.line.shape).compare(t.worth(s)) <= 0
+	return t.balances(f.starting.share(), f.starting.line.shape, s)
 }
 
 func (t *trial) worth(s *share) worth {
@@ -93,12 +93,20 @@ func (t *trial) worthAfter(s *share, d *shape) worth {
 	return t.c.worth(s, func(u int) int64 { return t.usage(s, u) + d.of(u) })
 }
 
-// balanced reports whether every share that a rebalancing victim was taken
-// from borrows no less for its weight than s would.
-func (t *trial) balanced(s *share, d *shape) bool {
+// balances reports whether o would borrow no less for its weight than s then
+// does, and did borrow more. Without the latter two shares that are alike in the
+// unit of which they borrow most could take others from each other for ever (I8).
+func (t *trial) balances(s *share, d *shape, o *share) bool {
 	after := t.worthAfter(s, d)
+	before := t.c.worth(o, func(u int) int64 { return o.units[u].projected() })
+	return after.compare(t.worth(o)) <= 0 && after.compare(before) < 0
+}
+
+// balanced reports whether that is so of every share that a rebalancing victim
+// was taken from.
+func (t *trial) balanced(s *share, d *shape) bool {
 	for o, n := range t.rebalanced {
-		if n > 0 && after.compare(t.worth(o)) > 0 {
+		if n > 0 && !t.balances(s, d, o) {
 			return false
 		}
 	}
