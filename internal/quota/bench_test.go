@@ -69,36 +69,57 @@ func allocations() uint64 {
 
 // BenchmarkGrants: everything fits, and one pass grants it all.
 func BenchmarkGrants(b *testing.B) {
-	var allocs uint64
-	for b.Loop() {
-		b.StopTimer()
-		c := benchCohort(benchShares, benchWaiting/benchShares, benchWaiting)
-		wait(b, c, benchWaiting, benchShares)
-		before := allocations()
-		b.StartTimer()
-		mustPass(b, c, epoch, benchWaiting)
-		b.StopTimer()
-		allocs += allocations() - before
-		b.StartTimer()
+	for _, shares := range []int{100, benchShares} {
+		b.Run(fmt.Sprintf("shares=%d", shares), func(b *testing.B) {
+			benchGrants(b, benchWaiting, func() *quota.Cohort {
+				c := benchCohort(shares, int64(benchWaiting/shares), benchWaiting)
+				wait(b, c, benchWaiting, shares)
+				return c
+			})
+		})
 	}
-	perUnit(b, benchWaiting, "grant", allocs)
 }
 
-// BenchmarkBorrows: one share in ten has jobs, and borrows what nine idle.
+// BenchmarkBorrows: shares without a quota borrow 10,000 that one lends, the
+// oldest first, or for their weights and with all means to preempt.
 func BenchmarkBorrows(b *testing.B) {
+	const jobs = 10_000
+	for name, policy := range map[string]quota.Policy{
+		"FIFO":      {},
+		"FairShare": {IdleAssignment: quota.FairShare, Queueing: quota.BestEffort, BorrowerPreemption: true, Rebalance: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			benchGrants(b, jobs, func() *quota.Cohort {
+				c := quota.NewCohort(policy)
+				c.SetCapacity(of(jobs))
+				c.SetShare(quota.Share{Name: "lender", Nominal: of(jobs), Sharing: quota.Lend})
+				for i := range benchShares {
+					c.SetShare(quota.Share{
+						Name: shareName(i), Sharing: quota.LendAndBorrow, BorrowPercent: quota.Unlimited, Weight: int64(1 + i%7),
+					})
+				}
+				wait(b, c, jobs, benchShares)
+				return c
+			})
+		})
+	}
+}
+
+// benchGrants measures passes that grant all that waits.
+func benchGrants(b *testing.B, grants int, prepare func() *quota.Cohort) {
+	b.Helper()
 	var allocs uint64
 	for b.Loop() {
 		b.StopTimer()
-		c := benchCohort(benchShares, benchWaiting/benchShares, benchWaiting)
-		wait(b, c, benchWaiting, benchShares/10)
+		c := prepare()
 		before := allocations()
 		b.StartTimer()
-		mustPass(b, c, epoch, benchWaiting)
+		mustPass(b, c, epoch, grants)
 		b.StopTimer()
 		allocs += allocations() - before
 		b.StartTimer()
 	}
-	perUnit(b, benchWaiting, "grant", allocs)
+	perUnit(b, grants, "grant", allocs)
 }
 
 // BenchmarkReclaims: 100 shares, of which half run 10,000 jobs, half of them
@@ -148,16 +169,23 @@ func BenchmarkReclaims(b *testing.B) {
 // BenchmarkBlocked: the pool is full, nothing that waits fits, and one job ends
 // and is followed by the next. One operation is the end of a job and its pass.
 func BenchmarkBlocked(b *testing.B) {
-	c := benchCohort(benchShares, 10, 10*benchShares)
-	wait(b, c, benchWaiting+10*benchShares, benchShares)
-	mustPass(b, c, epoch, 10*benchShares)
-	running := make([]quota.JobID, 0, 10*benchShares)
-	for id := range quota.JobID(10 * benchShares) {
+	for _, shares := range []int{100, benchShares} {
+		b.Run(fmt.Sprintf("shares=%d", shares), func(b *testing.B) { benchBlocked(b, shares) })
+	}
+}
+
+func benchBlocked(b *testing.B, shares int) {
+	b.Helper()
+	c := benchCohort(shares, 10, int64(10*shares))
+	wait(b, c, benchWaiting+10*shares, shares)
+	mustPass(b, c, epoch, 10*shares)
+	running := make([]quota.JobID, 0, 10*shares)
+	for id := range quota.JobID(10 * shares) {
 		running = append(running, id+1)
 	}
-	next := benchWaiting + 10*benchShares + 1
+	next := benchWaiting + 10*shares + 1
 	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
+	for b.Loop() {
 		if err := c.Remove(running[0]); err != nil {
 			b.Fatal(err)
 		}

@@ -61,6 +61,7 @@ type share struct {
 	lineOf    map[*shape]*line
 	open      heap[*line]   // lines whose first may be a candidate
 	shut      []*line       // lines whose first is blocked
+	skipped   []*line       // open lines whose first was passed over
 	nominated []*nomination // jobs whose claims stand
 	holders   []*entry
 	roll      roll // of the holders that are not stopping

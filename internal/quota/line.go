@@ -60,6 +60,16 @@ func (r *roll) of(e *entry) *[]*entry {
 	return &r.unsaved
 }
 
+// anyBelow reports whether somebody has a lower priority.
+func (r *roll) anyBelow(priority int32) bool {
+	for _, list := range r.lists() {
+		if n := len(list); n > 0 && list[n-1].priority < priority {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *roll) add(e *entry) {
 	list := r.of(e)
 	at, _ := slices.BinarySearchFunc(*list, e, dearer)
@@ -132,6 +142,7 @@ func (s *share) skip(l *line, longest int64) bool {
 	if l.short == nil {
 		return false
 	}
+	s.skipped = append(s.skipped, l)
 	s.open.fix(l.at)
 	return true
 }
@@ -218,12 +229,13 @@ func (s *share) reopen() {
 		l.open()
 		s.open.push(l)
 	}
-	for _, l := range slices.Clone(s.open.items) {
-		if l.short != nil {
+	for _, l := range s.skipped {
+		if l.short != nil && l.at >= 0 {
 			l.short = nil
 			s.open.fix(l.at)
 		}
 	}
+	s.skipped = s.skipped[:0]
 	s.shut, s.behind, s.next, s.wants, s.tried, s.settled = s.shut[:0], nil, nil, false, false, false
 }
 

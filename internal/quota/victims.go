@@ -97,6 +97,9 @@ func (p *pass) reclaim(f *field, s *share, d *shape) ([]victim, bool) {
 // priorities of its own share stop, and, if that makes it entitled, reclaim too.
 func (p *pass) planInShare(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	d := front.line.shape
+	if !s.roll.anyBelow(front.priority) && !s.within(d, (*holdings).ownLimit) {
+		return plan{}, false, false
+	}
 	short := p.short(s, d)
 	f := p.field(s, short, p.scarce(s, d, short, (*holdings).ownLimit))
 	f.reclaims = true
