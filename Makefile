@@ -23,10 +23,12 @@ SEEDS ?= 500
 soak:
 	@GODEBUG=tracebacklabels=1 go run ./test/soak -seeds $(SEEDS) -seed '$(SEED)'
 
-## histories: the quota engine against its plain pass, over random histories; HISTORIES=n for more of each kind of queueing
+## histories: the quota engine against its plain pass, over random histories; HISTORIES=n for more of each kind of queueing,
+## RAPID_SEED=n for the same ones again
 HISTORIES ?= 7000
+RAPID_SEED ?= 0
 histories:
-	@go test ./internal/quota -run '^TestHistories$$' -rapid.checks=$(HISTORIES)
+	@go test ./internal/quota -run '^TestHistories$$' -timeout 30m -rapid.checks=$(HISTORIES) -rapid.seed=$(RAPID_SEED)
 
 ## lint: static checks
 lint: $(GOLANGCI_LINT)
