@@ -53,5 +53,9 @@ func differences() map[string]difference {
 		"preempt lower priority first, even if big":                                       {judgedAfterwards, outcome{"b_high: rebalance"}},
 		"preempt from different cluster queues if the end result has a smaller max share": {judgedAfterwards, outcome{}},
 		"preempt from target and others even if over nominal":                             {judgedAfterwards, outcome{}},
+
+		// To them a queue of weight 0 is worth least even when nothing is left of
+		// what it borrowed; then its value is 0, and nobody's is lower.
+		"can preempt anything borrowing from CQ with 0 weight": {judgedAfterwards, outcome{}},
 	}
 }
