@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/bursar-io/bursar/internal/bursarapi"
 	"github.com/bursar-io/bursar/internal/governor"

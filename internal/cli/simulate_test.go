@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// workplace is a directory with a policy, another one, and a trace.
-type workplace struct{ dir string }
+// folder is a directory with a policy, another one, and a trace.
+type folder struct{ dir string }
 
-func newWorkplace(t *testing.T) workplace {
+func newFolder(t *testing.T) folder {
 	t.Helper()
-	w := workplace{t.TempDir()}
+	w := folder{t.TempDir()}
 	for name, text := range map[string]string{
 		"p.yaml":     "capacity: {gpu: 4}\nshares:\n- {name: a, quota: {gpu: 2}}\n- {name: b, quota: {gpu: 2}}\n",
 		"other.yaml": "capacity: {gpu: 6}\nshares:\n- {name: a, quota: {gpu: 4}}\n- {name: b, quota: {gpu: 2}}\n",
@@ -30,11 +30,11 @@ func newWorkplace(t *testing.T) workplace {
 	return w
 }
 
-func (w workplace) path(name string) string { return filepath.Join(w.dir, name) }
+func (w folder) path(name string) string { return filepath.Join(w.dir, name) }
 
-// simulate runs the command with files of the workplace where an argument has
+// simulate runs the command with files of the folder where an argument has
 // the extension of one.
-func (w workplace) simulate(ctx context.Context, args ...string) (out, complaint string, status int) {
+func (w folder) simulate(ctx context.Context, args ...string) (out, complaint string, status int) {
 	line := []string{"simulate"}
 	for _, arg := range args {
 		if strings.Contains(arg, ".") && !strings.HasPrefix(arg, "0") {
@@ -48,7 +48,7 @@ func (w workplace) simulate(ctx context.Context, args ...string) (out, complaint
 }
 
 func TestSimulateComparesPolicies(t *testing.T) {
-	w := newWorkplace(t)
+	w := newFolder(t)
 	out, complaint, status := w.simulate(t.Context(),
 		"--policy", "p.yaml", "--policy", "other.yaml", "--trace", "t.csv", "--gpus-unit", "gpu", "--checkpoint-every", "1h", "--report", "r.html")
 	if status != 0 || complaint != "" {
@@ -76,7 +76,7 @@ func TestSimulateComparesPolicies(t *testing.T) {
 }
 
 func TestSimulateForPrograms(t *testing.T) {
-	w := newWorkplace(t)
+	w := newFolder(t)
 	out, complaint, status := w.simulate(t.Context(), "--policy", "p.yaml", "--trace", "t.csv", "--gpus-unit", "gpu", "-o", "json", "--events", "e.jsonl")
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, complaint)
@@ -96,7 +96,7 @@ func TestSimulateForPrograms(t *testing.T) {
 }
 
 func TestSimulateSaysWhatIsWrong(t *testing.T) {
-	w := newWorkplace(t)
+	w := newFolder(t)
 	good := []string{"--policy", "p.yaml", "--trace", "t.csv", "--gpus-unit", "gpu"}
 	for want, args := range map[string][]string{
 		`--policy is given 0 times`:           {"--trace", "t.csv"},
@@ -123,7 +123,7 @@ func TestSimulateSaysWhatIsWrong(t *testing.T) {
 func TestSimulateInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, complaint, status := newWorkplace(t).simulate(ctx, "--policy", "p.yaml", "--trace", "t.csv", "--gpus-unit", "gpu")
+	_, complaint, status := newFolder(t).simulate(ctx, "--policy", "p.yaml", "--trace", "t.csv", "--gpus-unit", "gpu")
 	if status == 0 || !strings.Contains(complaint, "interrupted") {
 		t.Errorf("status %d: %q", status, complaint)
 	}
