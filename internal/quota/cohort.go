@@ -43,7 +43,7 @@ type Cohort struct {
 	hopeful   []*share // blocked, but for a choice of victims that time may change
 	claiming  []*share // with nominated jobs
 	putOff    []*share // with jobs that could delay a blocked one
-	lingering []*share // that linger
+	lingering []*share // for whose jobs somebody has just stopped
 	parking   []*share // of whose jobs some may have become, or ceased to be, parked
 
 	fair      []*share // identifiers of fair-share job queues
@@ -69,18 +69,18 @@ type share struct {
 	owed      owed // for whom jobs stop, or have just stopped
 
 	stage   stage
-	at      int      // in the stage's heap or slice
-	full    fraction // usage relative to nominal, in stageEntitled
-	burden  burden   // weighted recent use of a fair share, in stageEntitled
-	record  *record  // of a fair share; nil: it is none
-	worth   worth    // after its front's grant, in stageBorrow
-	tried   bool     // its front was tried in vain in an earlier step
-	next    *entry   // the candidate: its front, or the first job that it is owed to
-	settled bool     // what is on its way back was not enough for whom it is owed to
-	behind  *entry   // its first blocked job, behind which others may only backfill
-	wants   bool     // new victims may help a blocked job
-	told    map[*entry]string
-	listed  bool // in Cohort.parking
+	at      int               // in the stage's heap or slice
+	full    fraction          // usage relative to nominal, in stageEntitled
+	burden  burden            // weighted recent use of a fair share, in stageEntitled
+	record  *record           // of a fair share; nil: it is none
+	worth   worth             // after its front's grant, in stageBorrow
+	tried   bool              // its front was tried in vain in an earlier step
+	next    *entry            // the candidate: its front, or the first job that it is owed to
+	settled bool              // what is on its way back was not enough for whom it is owed to
+	behind  *entry            // its first blocked job, behind which others may only backfill
+	wants   bool              // new victims may help a blocked job
+	told    map[*entry]string // which of its jobs were told that they can never fit, and why
+	listed  bool              // in Cohort.parking
 }
 
 // NewCohort returns a cohort without capacity, shares and jobs.
