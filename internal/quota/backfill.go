@@ -1,22 +1,105 @@
 package quota
 
+import "slices"
+
 // This file bounds when a blocked job can start, from the maximum runtimes that
-// running jobs declare, and what may start behind it meanwhile (section 3).
+// jobs declare, and says what may start behind it meanwhile (section 3).
+
+// manyAhead is before how many others a job's start is still foreseen.
+const manyAhead = 10_000
 
 // outlook returns the pool as it would be when the demand of a waiting job of
-// the share first fits without anybody having to stop, if running jobs end when
-// they have declared and nobody else starts; and when that is, in Unix
-// nanoseconds. ok is false if what is declared bounds nothing.
-func (c *Cohort) outlook(s *share, d *shape) (t *trial, at int64, ok bool) {
+// the share fits without anybody having to stop, after some jobs of the share
+// that start first, and when that is, in Unix nanoseconds. It takes it that jobs
+// last as long as they declare, or for ever, and that nobody else starts. ok is
+// false if what is declared bounds nothing.
+func (c *Cohort) outlook(s *share, d *shape, first []*entry) (t *trial, at int64, ok bool) {
 	t = newTrial(c)
-	for i, e := range c.ends {
-		t.end(e.share(), e.line.shape, +1)
-		at = e.end()
-		if together := i+1 < len(c.ends) && c.ends[i+1].end() == at; !together && t.fits(s, d) {
-			return t, at, true
+	ends := c.newEnds()
+	for at = c.now; ; at = max(c.now, ends.pass(t)) {
+		for len(first) > 0 && t.starts(s, first[0]) {
+			ends.add(first[0], at)
+			first = first[1:]
+		}
+		if len(first) == 0 && t.fits(s, d) {
+			return t, at, ends.passed
+		}
+		if !ends.more() {
+			return nil, 0, false
 		}
 	}
-	return nil, 0, false
+}
+
+// starts lets a job start if it can, and reports whether it does: one that is
+// nominated has its claim.
+func (t *trial) starts(s *share, e *entry) bool {
+	if e.nominated {
+		return true
+	}
+	fits := t.fits(s, e.line.shape)
+	if fits {
+		t.end(s, e.line.shape, -1)
+	}
+	return fits
+}
+
+// ends is who ends when, as far as that is declared.
+type ends struct {
+	running []*entry // by when they end
+	started heap[ending]
+	passed  bool // some have ended
+}
+
+type ending struct {
+	at  int64
+	job *entry
+}
+
+func (c *Cohort) newEnds() *ends {
+	return &ends{running: c.ends, started: heap[ending]{
+		before: func(a, b ending) bool { return a.at < b.at || a.at == b.at && a.job.id < b.job.id },
+		place:  func(ending, int) {},
+	}}
+}
+
+// add has a job end that starts at an instant, if it declares when.
+func (n *ends) add(e *entry, at int64) {
+	if e.maxRuntime > 0 {
+		n.started.push(ending{at + e.maxRuntime, e})
+	}
+}
+
+func (n *ends) more() bool { return len(n.running)+n.started.len() > 0 }
+
+// next is who ends next.
+func (n *ends) next() ending {
+	if len(n.running) == 0 {
+		return n.started.first()
+	}
+	first := ending{n.running[0].end(), n.running[0]}
+	if n.started.len() > 0 && n.started.first().at < first.at {
+		return n.started.first()
+	}
+	return first
+}
+
+// pass lets all end that end next, and returns when that is.
+func (n *ends) pass(t *trial) int64 {
+	n.passed = true
+	at := n.next().at
+	for n.more() {
+		e := n.next()
+		if e.at != at {
+			break
+		}
+		if len(n.running) > 0 && n.running[0] == e.job {
+			n.running = n.running[1:]
+		} else {
+			n.started.pop()
+		}
+		t.end(e.job.share(), e.job.line.shape, +1)
+	}
+	return at
 }
 
 // end is when a running job ends at the latest.
@@ -28,12 +111,51 @@ func (t *trial) fits(s *share, d *shape) bool {
 	return t.entitled(s, d) || t.borrows(s, d)
 }
 
+// startFirst returns, in order, which jobs of its share start before a waiting
+// one: all before it, where nothing passes the head; otherwise those that want as
+// much, and the blocked job that must not be delayed.
+func (c *Cohort) startFirst(s *share, e *entry) []*entry {
+	if c.policy.Queueing == Strict {
+		return s.aheadOf(e)
+	}
+	var first []*entry
+	if e.line.later && s.behind != nil {
+		first = append(first, s.behind)
+	}
+	return append(first, e.line.aheadOf(e)...)
+}
+
+// aheadOf returns, in order, the jobs of the share that go before one.
+func (s *share) aheadOf(e *entry) []*entry {
+	var ahead []*entry
+	for _, n := range s.nominated {
+		if n.job.ahead(e) {
+			ahead = append(ahead, n.job)
+		}
+	}
+	s.waitingLines(func(l *line) { ahead = append(ahead, l.aheadOf(e)...) })
+	slices.SortFunc(ahead, byAhead)
+	return ahead
+}
+
+// aheadOf returns, in order, the jobs of the line that go before one.
+func (l *line) aheadOf(e *entry) []*entry {
+	var ahead []*entry
+	for _, o := range l.jobs.items {
+		if o.ahead(e) {
+			ahead = append(ahead, o)
+		}
+	}
+	slices.SortFunc(ahead, byAhead)
+	return ahead
+}
+
 // mayBackfill reports whether a job that starts now cannot delay the share's
 // blocked job: it ends before that can start, or uses what that will not need.
 // If it only lasts too long, longest is, in nanoseconds, what would do.
 func (p *pass) mayBackfill(s *share, e *entry) (ok bool, longest int64) {
 	blocked, d := s.behind.line.shape, e.line.shape
-	t, at, ok := p.outlook(s, blocked)
+	t, at, ok := p.outlook(s, blocked, nil)
 	if !ok {
 		return p.spares(s, blocked, d), 0
 	}

@@ -162,6 +162,9 @@ func (b ballot) reclaims(need int64, may func(victim) bool) (_ []bundle, ok bool
 func (b ballot) givenUpBy(s *share, members []int, need int64) (_ []bundle, ok bool) {
 	h := &s.units[b.unit]
 	excess, beyond := h.running()-h.nominal, h.projected()-h.kept
+	if b.victims[members[0]].ground != Reclaim {
+		beyond = h.projected() - h.nominal // what is its own stays with it
+	}
 	slices.SortStableFunc(members, func(i, j int) int {
 		return cmp.Compare(b.victims[i].amount(b.unit), b.victims[j].amount(b.unit))
 	})

@@ -26,11 +26,10 @@ func (c *Cohort) Reason(id JobID) (r Reason, ok bool) {
 		r = c.neverFits(s, e.line.shape)
 	case e == head || e.line.shut && !e.line.later && e == e.line.jobs.first():
 		r = c.whyBlocked(s, e.line.shape)
-		if _, at, ok := c.outlook(s, e.line.shape); ok {
-			r.Earliest = time.Unix(0, at).UTC()
-		}
+		c.bound(&r, s, e)
 	default:
 		r = Reason{Code: Behind, Ahead: s.goesBefore(e).id}
+		c.bound(&r, s, e)
 	}
 	r.Place = s.place(e)
 	if unit, ok := c.unitOf[r.Unit]; ok && r.Code != Misconfiguration {
@@ -38,6 +37,17 @@ func (c *Cohort) Reason(id JobID) (r Reason, ok bool) {
 		r.Holders = c.holdersOf(unit, s)
 	}
 	return r, true
+}
+
+// bound says when the job can start, as far as what is declared bounds that.
+func (c *Cohort) bound(r *Reason, s *share, e *entry) {
+	first := c.startFirst(s, e)
+	if len(first) > manyAhead {
+		return
+	}
+	if _, at, ok := c.outlook(s, e.line.shape, first); ok {
+		r.Earliest, r.After = time.Unix(0, at).UTC(), len(first)
+	}
 }
 
 // goesBefore is the job that a job must wait for: the one that could be

@@ -302,6 +302,9 @@ func (f *field) greedy(fits func(*trial) bool, everyone bool) ([]victim, bool) {
 // take is greedy with the candidates in one order.
 func (f *field) take(order iter.Seq[victim], fits func(*trial) bool, everyone bool) ([]victim, bool) {
 	t := newTrial(f.p.Cohort)
+	if !f.reclaims {
+		t.borrower = f.starting.share()
+	}
 	f.trial = t
 	defer func() { f.trial = nil }()
 	var chosen []victim

@@ -160,14 +160,8 @@ func (h *history) pass() {
 
 // comeToRest: while nothing changes but that those are gone who were told to
 // stop, there is soon nothing more to decide. A job is preempted a few times at
-// most, by whoever goes before it. Under borrower preemption that does not hold
-// yet: a gang that borrows in part can be outbid, its share then takes back its
-// own part, and is outbid again.
+// most, by whoever goes before it.
 func (h *history) comeToRest() {
-	if h.plain.policy.BorrowerPreemption {
-		h.pass()
-		return
-	}
 	preempted, most := 0, 2*len(h.plain.jobs)
 	for range most + 2 {
 		before := len(h.calls)
@@ -189,7 +183,7 @@ func (h *history) comeToRest() {
 // sameReason compares of a reason what is settled to the last number.
 func sameReason(a, b quota.Reason) bool {
 	return a.Code == b.Code && a.Unit == b.Unit && a.Wants == b.Wants && a.Lacks == b.Lacks &&
-		a.Text == b.Text && a.Ahead == b.Ahead && a.Until.Equal(b.Until) && a.Earliest.Equal(b.Earliest)
+		a.Text == b.Text && a.Ahead == b.Ahead && a.Until.Equal(b.Until) && a.Earliest.Equal(b.Earliest) && a.After == b.After
 }
 
 // sameCandidates leaves out how many jobs there were to choose from: the engine

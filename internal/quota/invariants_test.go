@@ -308,6 +308,9 @@ func victimsIn(state *plain, told []quota.Decision) (victims []victim) {
 // from borrowers must leave it borrow.
 func (c *choice) wouldFit(victims []victim) bool {
 	left := c.books.without(victims)
+	if !slices.ContainsFunc(victims, func(v victim) bool { return v.ground == quota.Reclaim }) {
+		left = c.books.withoutBorrowed(victims, c.p)
+	}
 	w, ok := c.p.fits(left, c.job)
 	for _, v := range victims {
 		if v.ground == quota.Reclaim && w.ground != quota.Entitled || !c.balances(left, v) {

@@ -236,7 +236,7 @@ func (s *share) reopen() {
 		}
 	}
 	s.skipped = s.skipped[:0]
-	s.shut, s.behind, s.next, s.wants, s.tried, s.settled = s.shut[:0], nil, nil, false, false, false
+	s.shut, s.behind, s.next, s.wants, s.tried = s.shut[:0], nil, nil, false, false
 }
 
 func (l *line) open() { l.shut, l.never, l.later, l.short = false, false, false, nil }

@@ -38,15 +38,15 @@ const (
 // come the heads of shares that jobs stop for: what was taken back for them is
 // theirs to claim. Park decisions come last, in order of share name.
 func (c *Cohort) Pass(now time.Time) []Decision {
-	at := now.UnixNano()
-	c.wakeUp(at)
+	c.now = now.UnixNano()
+	c.wakeUp(c.now)
 	c.settleRecords(now.UnixMilli())
 	c.maturing = 0
 	if c.policy.Paused {
 		return nil
 	}
 	c.reconsider()
-	p := pass{Cohort: c, now: at}
+	p := pass{Cohort: c}
 	for p.step() {
 	}
 	p.endPrecedence()
@@ -57,7 +57,6 @@ func (c *Cohort) Pass(now time.Time) []Decision {
 // pass is one pass under way.
 type pass struct {
 	*Cohort
-	now       int64
 	decisions []Decision
 }
 
@@ -99,25 +98,32 @@ func (c *Cohort) wakeUp(now int64) {
 // victims, or on the time.
 func (c *Cohort) reconsider() {
 	c.withdrawClaims()
-	hopeful := c.hopeful
-	c.hopeful = nil
-	for _, s := range hopeful {
-		c.touch(s)
-	}
+	c.touchThe(&c.hopeful)
 }
 
-// withdrawClaims has all claims derived anew, and everybody looked at again who
-// could have delayed a blocked job as things were.
+// withdrawClaims has all claims derived anew, and everybody looked at again for
+// whom that may matter.
 func (c *Cohort) withdrawClaims() {
-	putOff := c.putOff
-	c.putOff = nil
-	for _, s := range putOff {
+	c.touchThe(&c.putOff)
+	settled := c.settled
+	c.settled = nil
+	for _, s := range settled {
+		s.settled = false
 		c.touch(s)
 	}
 	claiming := c.claiming
 	c.claiming = nil
 	for _, s := range claiming {
 		c.release(s)
+		c.touch(s)
+	}
+}
+
+// touchThe touches the shares of a list, which is empty then.
+func (c *Cohort) touchThe(list *[]*share) {
+	shares := *list
+	*list = nil
+	for _, s := range shares {
 		c.touch(s)
 	}
 }
@@ -370,6 +376,7 @@ func (p *pass) try(s *share) {
 	p.watch(s, front.line.shape)
 	if p.policy.Queueing != Strict && p.isOwed(s) {
 		s.settled = true // it has to take its turn
+		p.settled = append(p.settled, s)
 		p.lineUp(s)
 		return
 	}
@@ -414,11 +421,13 @@ func (p *pass) nominate(s *share, front *entry, plan plan) {
 		n.claims = append(n.claims, c)
 		p.shift(s, c.unit, booking{claimed: c.amount, reserved: c.reserved})
 	}
-	if p.policy.Queueing == Strict {
+	p.touchThe(&p.putOff)
+	switch {
+	case p.policy.Queueing == Strict:
 		s.stage = stageNominated
-		return
+	case s.stage != stageDirty:
+		p.lineUp(s)
 	}
-	p.lineUp(s)
 }
 
 // release withdraws the claims of a share's nominated jobs, which wait as

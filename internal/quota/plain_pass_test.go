@@ -63,9 +63,9 @@ type turn struct {
 func (p *plain) look() []quota.Decision {
 	p.claims, p.turns = map[quota.JobID]claim{}, map[string]*turn{}
 	for name := range p.shares {
-		p.turns[name] = &turn{blocked: map[string]bool{}, delaying: map[quota.JobID]bool{}}
-		p.lineUp(name)
+		p.turns[name] = &turn{}
 	}
+	p.lineUpAll()
 	for {
 		share, ok := p.next()
 		if !ok {
@@ -74,6 +74,14 @@ func (p *plain) look() []quota.Decision {
 		if decisions := p.try(share); len(decisions) > 0 {
 			return decisions
 		}
+	}
+}
+
+// lineUpAll begins with every share from its first job again.
+func (p *plain) lineUpAll() {
+	for name, t := range p.turns {
+		t.blocked, t.behind, t.delaying = map[string]bool{}, nil, map[quota.JobID]bool{}
+		p.lineUp(name)
 	}
 }
 
@@ -171,7 +179,11 @@ func (p *plain) try(share string) []quota.Decision {
 	t := p.turns[share]
 	j := t.candidate
 	if p.policy.Queueing == quota.Backfill && t.behind != nil && !p.mayBackfill(t.behind, j) {
-		t.delaying[j.ID] = true
+		for _, like := range p.line(share) { // at once with all of its shape that last too long
+			if like.shape == j.shape && !p.mayBackfill(t.behind, like) {
+				t.delaying[like.ID] = true
+			}
+		}
 		p.lineUp(share)
 		return nil
 	}
@@ -180,8 +192,8 @@ func (p *plain) try(share string) []quota.Decision {
 		return decisions
 	}
 	switch {
-	case taken:
-		p.lineUp(share)
+	case taken: // who was short of one thing may now be short of another, and of whom it may have stop
+		p.lineUpAll()
 	case p.policy.Queueing != quota.Strict && p.hasPrecedence(j):
 		t.settled = true // it waits in its place now
 		p.lineUp(share)
@@ -508,29 +520,48 @@ func (p *plain) apply(d quota.Decision) {
 // ---- Backfill
 
 // outlook is when a blocked job could start at the latest, and what would be
-// used then, if running jobs end when they have declared and nobody else starts.
-func (p *plain) outlook(j *plainJob) (b books, at time.Time, known bool) {
-	b = p.projected()
-	for _, at := range p.declaredEnds() {
-		b = slices.DeleteFunc(slices.Clone(b), func(e entry) bool {
-			return e.running() && e.MaxRuntime > 0 && e.endsAt().Equal(at)
-		})
-		if _, ok := p.fits(b, j); ok {
-			return b, at, true
+// used then, if jobs end when they have declared and nobody else starts but some
+// of its share, one after the other, first.
+func (p *plain) outlook(j *plainJob, first ...*plainJob) (b books, at time.Time, known bool) {
+	b, at = p.projected(), p.now
+	ends := map[quota.JobID]time.Time{}
+	for _, o := range p.jobs {
+		if o.running() && o.MaxRuntime > 0 {
+			ends[o.ID] = o.endsAt()
 		}
 	}
-	return nil, time.Time{}, false
+	for {
+		for len(first) > 0 && p.startsIn(&b, first[0]) {
+			if first[0].MaxRuntime > 0 {
+				ends[first[0].ID] = at.Add(first[0].MaxRuntime)
+			}
+			first = first[1:]
+		}
+		if _, ok := p.fits(b, j); ok && len(first) == 0 {
+			return b, at, known
+		}
+		if len(ends) == 0 {
+			return nil, time.Time{}, false
+		}
+		next := slices.MinFunc(slices.Collect(maps.Values(ends)), time.Time.Compare)
+		b = slices.DeleteFunc(slices.Clone(b), func(e entry) bool { return ends[e.ID].Equal(next) })
+		maps.DeleteFunc(ends, func(_ quota.JobID, end time.Time) bool { return end.Equal(next) })
+		if known = true; next.After(p.now) {
+			at = next
+		}
+	}
 }
 
-func (p *plain) declaredEnds() []time.Time {
-	var ends []time.Time
-	for _, j := range p.jobs {
-		if j.running() && j.MaxRuntime > 0 {
-			ends = append(ends, j.endsAt())
-		}
+// startsIn enters the job in the books if it fits, unless its claim is there.
+func (p *plain) startsIn(b *books, j *plainJob) bool {
+	_, ok := p.fits(*b, j)
+	switch {
+	case p.claimed(j):
+		return true
+	case ok:
+		*b = b.with(j)
 	}
-	slices.SortFunc(ends, time.Time.Compare)
-	return slices.Compact(ends)
+	return ok
 }
 
 func (j *plainJob) endsAt() time.Time { return j.holding.Since.Add(j.MaxRuntime) }

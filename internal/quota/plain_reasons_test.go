@@ -22,7 +22,7 @@ func (p *plain) explain() {
 		for i, j := range line {
 			r := quota.Reason{Code: quota.DisabledPool}
 			if !p.policy.Paused {
-				r = p.whyWaits(line, j)
+				r = p.bound(p.whyWaits(line, j), line, j, p.couldDelay(j.ID))
 			}
 			r.Place = i + 1
 			p.reasons[j.ID] = r
@@ -56,8 +56,27 @@ func (p *plain) whyBlocked(line []*plainJob, j *plainJob) quota.Reason {
 	if r.Code == "" {
 		r = p.whyThePoolIsFull(j)
 	}
-	if _, at, known := p.outlook(j); known {
-		r.Earliest = at
+	return r
+}
+
+// bound says when the job can start, if its share's jobs that go before it start
+// first: where others may pass, those that want as much and, if it could be
+// delayed, the blocked job.
+func (p *plain) bound(r quota.Reason, line []*plainJob, j *plainJob, couldDelay bool) quota.Reason {
+	if r.Code == quota.Misconfiguration || r.Code == quota.Releasing {
+		return r
+	}
+	var first []*plainJob
+	if couldDelay {
+		first = append(first, p.turns[j.Share].behind)
+	}
+	for _, o := range line[:slices.Index(line, j)] {
+		if p.policy.Queueing == quota.Strict || o.shape == j.shape && !p.claimed(o) {
+			first = append(first, o)
+		}
+	}
+	if _, at, known := p.outlook(j, first...); known {
+		r.Earliest, r.After = at, len(first)
 	}
 	return r
 }
@@ -67,14 +86,14 @@ func (p *plain) whyBlocked(line []*plainJob, j *plainJob) quota.Reason {
 // is claimed after it was looked at, when nothing else does.
 func (p *plain) otherReason(id quota.JobID) (quota.Reason, bool) {
 	j := p.jobs[id]
-	t := p.turns[j.Share]
+	t, line := p.turns[j.Share], p.line(j.Share)
 	switch {
-	case p.policy.Queueing != quota.Backfill || t == nil || t.behind == nil || t.behind == j || p.claimed(j):
+	case p.policy.Queueing != quota.Backfill || t == nil || t.behind == nil || t.behind == j || p.claimed(j) || !slices.Contains(line, j):
 		return quota.Reason{}, false
 	case p.couldDelay(id):
-		return p.whyBlocked(p.line(j.Share), j), true
+		return p.bound(p.whyBlocked(line, j), line, j, false), true
 	case t.blocked[j.shape]:
-		return quota.Reason{Code: quota.Behind, Ahead: t.behind.ID}, true
+		return p.bound(quota.Reason{Code: quota.Behind, Ahead: t.behind.ID}, line, j, true), true
 	}
 	return quota.Reason{}, false
 }

@@ -281,6 +281,29 @@ func (b books) without(victims []victim) books {
 	})
 }
 
+// withoutBorrowed leaves to the victims' shares what is their own: a borrower
+// would only lose that again to who is entitled to it, and come back (I8).
+func (b books) withoutBorrowed(victims []victim, p *plain) books {
+	left := b.without(victims)
+	for _, share := range sharesOf(victims) {
+		own := entry{&plainJob{Job: quota.Job{Share: share}}, quota.Amounts{}, true}
+		for _, u := range p.units() {
+			own.amounts[u] = max(0, min(p.shares[share].Nominal[u], b.usage(share, u))-left.usage(share, u))
+		}
+		left = append(left, own)
+	}
+	return left
+}
+
+func sharesOf(victims []victim) (shares []string) {
+	for _, v := range victims {
+		if isOthers(v) && !slices.Contains(shares, v.Share) {
+			shares = append(shares, v.Share)
+		}
+	}
+	return shares
+}
+
 // with adds a job as if it held its demand.
 func (b books) with(j *plainJob) books { return append(slices.Clone(b), entry{j, j.Demand, false}) }
 

@@ -211,7 +211,7 @@ func (p *plain) outbid(j *plainJob, rebalancing bool) plan {
 	}
 	c := p.newChoice(j, most, ground, p.shares[j.Share].InSharePreemption)
 	fits := func(victims []victim) bool {
-		left := c.books.without(victims)
+		left := c.books.withoutBorrowed(victims, p)
 		return p.mayBorrow(left, j) && !slices.ContainsFunc(victims, func(v victim) bool { return !c.balances(left, v) })
 	}
 	if !rebalancing && c.isExact(c.candidates, c.scarce) {

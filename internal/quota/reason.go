@@ -62,9 +62,11 @@ type Reason struct {
 	Ahead JobID `json:"ahead,omitempty"`
 	// Until is, with BACKOFF, when it ends.
 	Until time.Time `json:"until,omitzero"`
-	// Earliest is when the job could start if running jobs use their declared
-	// maximum runtimes; zero where that bounds nothing.
+	// Earliest is when the job could start if jobs use the maximum runtimes that
+	// they declare and nobody else starts first but After jobs that go before it;
+	// zero where that bounds nothing.
 	Earliest time.Time `json:"earliest,omitzero"`
+	After    int       `json:"after,omitempty"`
 	Holders  []Holder  `json:"holders,omitempty"`
 	// Text is, with MISCONFIGURATION, the exact text of A7.
 	Text string `json:"text,omitempty"`

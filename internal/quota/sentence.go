@@ -16,7 +16,7 @@ func (r Reason) Sentence(names func(JobID) string) string {
 	case Misconfiguration:
 		return r.Text
 	case Behind:
-		return fmt.Sprintf("It has place %d in its share; job %s goes first.", r.Place, names(r.Ahead))
+		return fmt.Sprintf("It has place %d in its share; job %s goes first.", r.Place, names(r.Ahead)) + r.start()
 	case Backoff:
 		return fmt.Sprintf("It may start again at %s, after a backoff.", instant(r.Until))
 	case DisabledPool:
@@ -82,7 +82,19 @@ func (r Reason) start() string {
 	if r.Earliest.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf(" It could start by %s, when running jobs have had the time they declared.", instant(r.Earliest))
+	return " " + r.Bound(instant(r.Earliest))
+}
+
+// Bound says, where Earliest is set, what it assumes; at is how to write it.
+func (r Reason) Bound(at string) string {
+	jobs := "running jobs"
+	switch {
+	case r.After == 1:
+		jobs += " and the job before it"
+	case r.After > 1:
+		jobs += fmt.Sprintf(" and the %d jobs before it", r.After)
+	}
+	return fmt.Sprintf("It could start by %s, if %s take the time they declare and nobody else starts first.", at, jobs)
 }
 
 // Sentence is the decision in one sentence for people; names gives a job's

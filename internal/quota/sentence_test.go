@@ -16,6 +16,14 @@ func TestSentences(t *testing.T) {
 	}{
 		{"misconfiguration", Reason{Code: Misconfiguration, Text: TextShareLimit}.Sentence(names), TextShareLimit},
 		{"behind", Reason{Code: Behind, Ahead: 2, Place: 3}.Sentence(names), "It has place 3 in its share; job second goes first."},
+		{
+			"behind others, with an earliest start", Reason{Code: Behind, Ahead: 2, Place: 3, Earliest: at, After: 2}.Sentence(names),
+			"It has place 3 in its share; job second goes first. It could start by 2026-03-04T05:06:07Z, if running jobs and the 2 jobs before it take the time they declare and nobody else starts first.",
+		},
+		{
+			"behind one other, with an earliest start", Reason{Code: Behind, Ahead: 2, Place: 2, Earliest: at, After: 1}.Sentence(names),
+			"It has place 2 in its share; job second goes first. It could start by 2026-03-04T05:06:07Z, if running jobs and the job before it take the time they declare and nobody else starts first.",
+		},
 		{"backoff", Reason{Code: Backoff, Until: at}.Sentence(names), "It may start again at 2026-03-04T05:06:07Z, after a backoff."},
 		{"disabled", Reason{Code: DisabledPool}.Sentence(names), "The environment is disabled; nothing starts on it until it is enabled."},
 		{
@@ -40,7 +48,7 @@ func TestSentences(t *testing.T) {
 		{
 			"borrow limit, with an earliest start",
 			Reason{Code: BorrowLimit, Unit: unit, Wants: 1, Lacks: 1, Earliest: at}.Sentence(names),
-			"It needs 1 ml.g5.xlarge, 1 more than its share may use with its borrow limit. It could start by 2026-03-04T05:06:07Z, when running jobs have had the time they declared.",
+			"It needs 1 ml.g5.xlarge, 1 more than its share may use with its borrow limit. It could start by 2026-03-04T05:06:07Z, if running jobs take the time they declare and nobody else starts first.",
 		},
 		{"capacity", Reason{Code: InsufficientCapacity, Unit: unit, Wants: 5, Lacks: 4}.Sentence(names), "It needs 5 ml.g5.xlarge, 4 more than the environment has free."},
 		{"not looked at yet", Reason{Code: InsufficientCapacity}.Sentence(names), "It is first in its share and starts with the next pass."},

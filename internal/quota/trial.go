@@ -5,6 +5,7 @@ import "slices"
 // trial is the projected pool as it would be after some victims stopped.
 type trial struct {
 	c          *Cohort
+	borrower   *share             // for whom others stop only in so far as they borrow; nil: for an owner
 	stopped    map[*share][]int64 // per unit
 	rebalanced map[*share]int     // how many of a share's jobs stop to rebalance
 	reclaimed  int                // how many jobs stop because they are reclaimed
@@ -60,12 +61,22 @@ func (t *trial) end(s *share, d *shape, sign int64) {
 		t.stopped[s] = make([]int64, len(t.c.pools))
 	}
 	for _, n := range d.needs {
-		h := &s.units[n.unit]
-		before := h.beyond(t.usage(s, n.unit))
+		before := t.beyond(s, n.unit)
 		t.stopped[s][n.unit] += sign * n.amount
 		t.freed[n.unit] += sign * n.amount
-		t.gained[n.unit] += before - h.beyond(t.usage(s, n.unit))
+		t.gained[n.unit] += before - t.beyond(s, n.unit)
 	}
+}
+
+// beyond is what the share takes from the others' point of view. If its jobs
+// stop for a borrower, what is its own stays with it: the borrower would only
+// lose it again to whoever of that share is entitled to it, and come back (I8).
+func (t *trial) beyond(s *share, unit int) int64 {
+	h, usage := &s.units[unit], t.usage(s, unit)
+	if t.borrower != nil && t.borrower != s {
+		usage = max(usage, min(h.nominal, h.projected()))
+	}
+	return h.beyond(usage)
 }
 
 // eligible reports whether the victim holds some of a short unit in which its

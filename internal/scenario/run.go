@@ -118,11 +118,11 @@ func (w *World) reason(name string) (code quota.Code, sentence string, waits boo
 	if !waits {
 		return "", "", false
 	}
-	earliest := r.Earliest
+	bounded := r
 	r.Earliest = time.Time{} // written below as the scenario writes times
 	sentence = r.Sentence(w.jobName)
-	if !earliest.IsZero() {
-		sentence += fmt.Sprintf(" It could start by %s, when running jobs have had the time they declared.", since(earliest))
+	if !bounded.Earliest.IsZero() {
+		sentence += " " + bounded.Bound(since(bounded.Earliest))
 	}
 	return r.Code, sentence, true
 }
