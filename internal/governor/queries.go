@@ -118,7 +118,7 @@ func (s *state) front(ids []quota.JobID, moved time.Time) []Front {
 func (g *Governor) Why(ctx context.Context, id string) (Why, error) {
 	why, err := query(ctx, g, func(s *state) (Why, error) {
 		if a := s.jobs[id]; a != nil {
-			return s.why(a), nil
+			return s.why(a, g.cfg.Clock.Now()), nil
 		}
 		return Why{}, nil
 	})
@@ -134,7 +134,7 @@ func (g *Governor) Why(ctx context.Context, id string) (Why, error) {
 	return why, nil
 }
 
-func (s *state) why(a *activeJob) Why {
+func (s *state) why(a *activeJob, now time.Time) Why {
 	why := Why{Job: a.Clone()}
 	if a.Status.Holds() {
 		for _, b := range a.cohort().Balances(a.lane.name) {
@@ -147,7 +147,7 @@ func (s *state) why(a *activeJob) Why {
 		}
 		return why
 	}
-	if r, ok := a.cohort().Reason(a.id()); ok {
+	if r, ok := a.cohort().Reason(a.id(), now); ok {
 		r = ownNames(a.Queue, r)
 		why.Reason, why.Sentence = &r, r.Sentence(s.jobName)
 	}

@@ -355,7 +355,6 @@ func TestJournalReplays(t *testing.T) {
 		h := newHouse(t, grace(30*time.Second))
 		defer h.close()
 		l := newLife(rt, h)
-		l.unbroken = true
 		for range 30 {
 			l.act()
 		}
@@ -489,7 +488,6 @@ type life struct {
 	h        *house
 	accepted []string
 	named    int
-	unbroken bool // no restarts
 }
 
 func newLife(rt *rapid.T, h *house) *life {
@@ -537,28 +535,23 @@ func (l *life) act() {
 	l.h.turn(0)
 }
 
-// declaration is of the cohort with rules and shares at random. Where the house
-// is restarted, nothing passes a blocked job and nobody is outbid: for whom
-// what is on its way back is claimed meanwhile is found anew then, and so is why
-// others wait.
+// declaration is of the cohort with rules and shares at random.
 func (l *life) declaration() governor.Declaration {
 	d := governor.Declaration{
 		Name:           "q",
 		Limits:         limits(g5, rapid.Int64Range(2, 8).Draw(l.rt, "capacity")),
 		IdleAssignment: rapid.SampledFrom([]string{resource.IdleFIFO, resource.IdleFairShare}).Draw(l.rt, "idle assignment"),
 		Rules: resource.Rules{
-			PriorityScope:    rapid.SampledFrom([]resource.PriorityScope{resource.InEachShare, resource.InCohort}).Draw(l.rt, "scope"),
-			Victims:          rapid.SampledFrom([]resource.Victims{resource.LeastLostWork, resource.MostOverQuota, resource.NewestFirst}).Draw(l.rt, "victims"),
-			ShareUnallocated: rapid.Bool().Draw(l.rt, "share unallocated"),
-			MinRuntime:       time.Duration(rapid.IntRange(0, 120).Draw(l.rt, "min runtime")) * time.Second,
-			GracePeriod:      time.Duration(rapid.IntRange(0, 90).Draw(l.rt, "grace")) * time.Second,
+			Queueing:           rapid.SampledFrom([]resource.Queueing{resource.Strict, resource.BestEffort, resource.Backfill}).Draw(l.rt, "queueing"),
+			PriorityScope:      rapid.SampledFrom([]resource.PriorityScope{resource.InEachShare, resource.InCohort}).Draw(l.rt, "scope"),
+			Victims:            rapid.SampledFrom([]resource.Victims{resource.LeastLostWork, resource.MostOverQuota, resource.NewestFirst}).Draw(l.rt, "victims"),
+			BorrowerPreemption: rapid.Bool().Draw(l.rt, "borrower preemption"),
+			Rebalance:          rapid.Bool().Draw(l.rt, "rebalance"),
+			ShareUnallocated:   rapid.Bool().Draw(l.rt, "share unallocated"),
+			MinRuntime:         time.Duration(rapid.IntRange(0, 120).Draw(l.rt, "min runtime")) * time.Second,
+			GracePeriod:        time.Duration(rapid.IntRange(0, 90).Draw(l.rt, "grace")) * time.Second,
 		},
 		Prune: rapid.Bool().Draw(l.rt, "prune"),
-	}
-	if l.unbroken {
-		d.Rules.Queueing = rapid.SampledFrom([]resource.Queueing{resource.Strict, resource.BestEffort, resource.Backfill}).Draw(l.rt, "queueing")
-		d.Rules.BorrowerPreemption = rapid.Bool().Draw(l.rt, "borrower preemption")
-		d.Rules.Rebalance = rapid.Bool().Draw(l.rt, "rebalance")
 	}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if rapid.Bool().Draw(l.rt, "declared") {

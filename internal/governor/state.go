@@ -39,6 +39,10 @@ type environment struct {
 	cohort  *quota.Cohort
 	queues  map[string]*queue
 	touched bool // something changed that a pass must look at
+
+	// promised are, as of the last pass, the jobs that the engine must be told
+	// of after a restart (see quota.Cohort.Promised).
+	promised []quota.JobID
 }
 
 // queue is a job queue. One of whole, shares and identifiers is not nil: whole
@@ -173,6 +177,9 @@ func (s *state) addJob(a *activeJob) {
 func (s *state) restoreJob(a *activeJob) error {
 	s.reschedule(a)
 	if !a.Status.Holds() {
+		if env := a.lane.queue.environment; a.Promised {
+			env.promised = append(env.promised, a.id())
+		}
 		return a.cohort().Add(a.quota())
 	}
 	a.lane.usage.add(a.Demand, 1)
@@ -354,6 +361,7 @@ func (a *activeJob) quota() quota.Job {
 		NotBefore:  a.NotBefore,
 		MaxRuntime: a.DeclaredRuntime(),
 		Parked:     a.Reason, // a waiting job has no other
+		Promised:   a.Promised,
 	}
 }
 

@@ -318,6 +318,24 @@ func (t *turn) pass() {
 		for _, d := range e.cohort.Pass(t.now) {
 			t.decide(d)
 		}
+		t.keepPromises(e)
+	}
+}
+
+// keepPromises has it stored to whom the environment's engine has promised what
+// was given back, and to whom no longer.
+func (t *turn) keepPromises(e *environment) {
+	before := e.promised
+	e.promised = e.cohort.Promised()
+	for _, id := range slices.Concat(before, e.promised) {
+		a := t.bySeq[id]
+		if a == nil {
+			continue // it is gone
+		}
+		if promised := slices.Contains(e.promised, id); a.Promised != promised {
+			a.Promised = promised
+			t.changedJob(a)
+		}
 	}
 }
 

@@ -17,8 +17,9 @@ func (g *Governor) Waiting(ctx context.Context, queueName string, perShare int) 
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range q.inOrder(perShare, g.cfg.Clock.Now()) {
-			waiting = append(waiting, s.why(s.bySeq[id]))
+		now := g.cfg.Clock.Now()
+		for _, id := range q.inOrder(perShare, now) {
+			waiting = append(waiting, s.why(s.bySeq[id], now))
 		}
 		return waiting, nil
 	})

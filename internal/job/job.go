@@ -143,6 +143,7 @@ type Job struct {
 	Failures        int       `json:"failures,omitempty"` // attempts used up so far
 	Evictions       int       `json:"evictions,omitempty"`
 	NotBefore       time.Time `json:"notBefore,omitzero"`    // a waiting job in backoff
+	Promised        bool      `json:"promised,omitempty"`    // a waiting job for which others have stopped that are gone
 	CheckpointAt    time.Time `json:"checkpointAt,omitzero"` // newest completed checkpoint of any attempt
 
 	Tags      map[string]string `json:"tags,omitempty"`

@@ -13,10 +13,10 @@ const manyAhead = 10_000
 // that start first, and when that is, in Unix nanoseconds. It takes it that jobs
 // last as long as they declare, or for ever, and that nobody else starts. ok is
 // false if what is declared bounds nothing.
-func (c *Cohort) outlook(s *share, d *shape, first []*entry) (t *trial, at int64, ok bool) {
+func (c *Cohort) outlook(now int64, s *share, d *shape, first []*entry) (t *trial, at int64, ok bool) {
 	t = newTrial(c)
 	ends := c.newEnds()
-	for at = c.now; ; at = max(c.now, ends.pass(t)) {
+	for at = now; ; at = max(now, ends.pass(t)) {
 		for len(first) > 0 && t.starts(s, first[0]) {
 			ends.add(first[0], at)
 			first = first[1:]
@@ -113,16 +113,16 @@ func (t *trial) fits(s *share, d *shape) bool {
 
 // startFirst returns, in order, which jobs of its share start before a waiting
 // one: all before it, where nothing passes the head; otherwise those that want as
-// much, and the blocked job that must not be delayed.
-func (c *Cohort) startFirst(s *share, e *entry) []*entry {
+// much, and the blocked job that it must not delay, if any.
+func (c *Cohort) startFirst(e, undelayed *entry) []*entry {
 	if c.policy.Queueing == Strict {
-		return s.aheadOf(e)
+		return e.share().aheadOf(e)
 	}
-	var first []*entry
-	if e.line.later && s.behind != nil {
-		first = append(first, s.behind)
+	first := e.line.aheadOf(e)
+	if undelayed != nil && undelayed.line != e.line {
+		return slices.Insert(first, 0, undelayed)
 	}
-	return append(first, e.line.aheadOf(e)...)
+	return first
 }
 
 // aheadOf returns, in order, the jobs of the share that go before one.
@@ -150,16 +150,16 @@ func (l *line) aheadOf(e *entry) []*entry {
 	return ahead
 }
 
-// mayBackfill reports whether a job that starts now cannot delay the share's
-// blocked job: it ends before that can start, or uses what that will not need.
+// mayBackfill reports whether a job that starts now cannot delay a blocked job
+// of its share: it ends before that can start, or uses what that will not need.
 // If it only lasts too long, longest is, in nanoseconds, what would do.
-func (p *pass) mayBackfill(s *share, e *entry) (ok bool, longest int64) {
-	blocked, d := s.behind.line.shape, e.line.shape
-	t, at, ok := p.outlook(s, blocked, nil)
+func (c *Cohort) mayBackfill(now int64, behind, e *entry) (ok bool, longest int64) {
+	s, blocked, d := e.share(), behind.line.shape, e.line.shape
+	t, at, ok := c.outlook(now, s, blocked, nil)
 	if !ok {
-		return p.spares(s, blocked, d), 0
+		return c.spares(s, blocked, d), 0
 	}
-	if longest = at - p.now; e.maxRuntime > 0 && e.maxRuntime <= longest {
+	if longest = at - now; e.maxRuntime > 0 && e.maxRuntime <= longest {
 		return true, 0
 	}
 	t.end(s, d, -1)

@@ -49,7 +49,6 @@ type Cohort struct {
 
 	fair      []*share // identifiers of fair-share job queues
 	nowMillis int64    // of the pass
-	now       int64    // of the last pass
 
 	exposed  bool  // a share uses more beyond its nominal: there may be new victims
 	moved    []int // units in which more is to be had, or less left, than when jobs were blocked
@@ -232,6 +231,9 @@ func (c *Cohort) Add(j Job) error {
 		e.share().tell(e, j.Parked)
 		c.listForParking(e.share())
 	}
+	if j.Promised {
+		c.promise(e.share(), e.id)
+	}
 	return nil
 }
 
@@ -320,6 +322,7 @@ func (c *Cohort) Remove(id JobID) error {
 		c.drop(e)
 	} else {
 		c.unwait(e)
+		e.share().owed.forget(id)
 	}
 	delete(c.jobs, id)
 	d := e.line.shape
@@ -534,10 +537,35 @@ func (c *Cohort) giveBack(why Preemption) {
 	if !ok {
 		return
 	}
-	if s.owed.giveBack(why.For) {
+	s.owed.gone(why.For)
+	c.promise(s, why.For)
+	c.touch(s)
+}
+
+// promise has a job keep its precedence though those who stopped for it are gone.
+func (c *Cohort) promise(s *share, id JobID) {
+	if len(s.owed.back) == 0 {
 		c.lingering = append(c.lingering, s)
 	}
-	c.touch(s)
+	if !slices.Contains(s.owed.back, id) {
+		s.owed.back = append(s.owed.back, id)
+	}
+}
+
+// Promised returns the waiting jobs, sorted, for which others have stopped that
+// are gone, and which wait for the rest of what they claim. Nothing else tells
+// that of them: after a restart they must be added as such (Job.Promised).
+func (c *Cohort) Promised() []JobID {
+	var ids []JobID
+	for _, s := range c.lingering {
+		for _, id := range s.owed.back {
+			if e := c.jobs[id]; e != nil && e.held == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 func (c *Cohort) holder(id JobID) (*entry, error) {

@@ -87,7 +87,7 @@ func (s story) run(t *testing.T) {
 			t.Fatalf("decisions at %v (-want +got):\n%s", e.at, diff)
 		}
 		for name, want := range e.waits {
-			r, ok := c.Reason(ids[name])
+			r, ok := c.Reason(ids[name], now)
 			if !ok || !strings.HasPrefix(r.Text, want) && string(r.Code) != want {
 				t.Errorf("at %v %s waits (%v) for %+v, want %s", e.at, name, ok, r, want)
 			}
@@ -488,11 +488,11 @@ func TestReasons(t *testing.T) {
 				}
 			}
 			c.Pass(epoch)
-			got, ok := c.Reason(tt.job.ID)
+			got, ok := c.Reason(tt.job.ID, epoch)
 			if diff := cmp.Diff(tt.want, got); !ok || diff != "" {
 				t.Errorf("reason, known %v (-want +got):\n%s", ok, diff)
 			}
-			if _, ok := c.Reason(1); ok && len(tt.before) > 0 {
+			if _, ok := c.Reason(1, epoch); ok && len(tt.before) > 0 {
 				t.Error("a job that runs has a reason to wait")
 			}
 		})

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Reason returns why a waiting job waits, as the last pass left things; ok is
-// false for a job that does not wait.
-func (c *Cohort) Reason(id JobID) (r Reason, ok bool) {
+// Reason returns why a waiting job waits, as the last pass left things, and from
+// now on; ok is false for a job that does not wait.
+func (c *Cohort) Reason(id JobID, now time.Time) (r Reason, ok bool) {
 	e, ok := c.jobs[id]
 	if !ok || e.held != nil {
 		return Reason{}, false
 	}
 	s := e.share()
-	head := s.head()
 	switch {
 	case e.resting:
 		return Reason{Code: Backoff, Until: time.Unix(0, e.notBefore).UTC()}, true
@@ -22,14 +21,10 @@ func (c *Cohort) Reason(id JobID) (r Reason, ok bool) {
 		r = Reason{Code: DisabledPool}
 	case e.nominated:
 		r = c.whyNominated(s, e)
-	case e.line.never && (e == head || c.policy.Queueing != Strict):
+	case e.line.never && (c.policy.Queueing != Strict || e == s.head()):
 		r = c.neverFits(s, e.line.shape)
-	case e == head || e.line.shut && !e.line.later && e == e.line.jobs.first():
-		r = c.whyBlocked(s, e.line.shape)
-		c.bound(&r, s, e)
 	default:
-		r = Reason{Code: Behind, Ahead: s.goesBefore(e).id}
-		c.bound(&r, s, e)
+		r = c.whyWaits(s, e, nanos(now))
 	}
 	r.Place = s.place(e)
 	if unit, ok := c.unitOf[r.Unit]; ok && r.Code != Misconfiguration {
@@ -39,28 +34,53 @@ func (c *Cohort) Reason(id JobID) (r Reason, ok bool) {
 	return r, true
 }
 
-// bound says when the job can start, as far as what is declared bounds that.
-func (c *Cohort) bound(r *Reason, s *share, e *entry) {
-	first := c.startFirst(s, e)
-	if len(first) > manyAhead {
-		return
+// whyWaits returns whom a job is behind, or what it lacks itself, and by when it
+// can start as far as what is declared bounds that.
+func (c *Cohort) whyWaits(s *share, e *entry, now int64) Reason {
+	undelayed := c.undelayed(s, e, now)
+	r := c.whyBlocked(s, e.line.shape)
+	if ahead := cmp.Or(undelayed, c.passing(s, e)); ahead != nil {
+		r = Reason{Code: Behind, Ahead: ahead.id}
 	}
-	if _, at, ok := c.outlook(s, e.line.shape, first); ok {
+	first := c.startFirst(e, undelayed)
+	if len(first) > manyAhead {
+		return r
+	}
+	if _, at, ok := c.outlook(now, s, e.line.shape, first); ok {
 		r.Earliest, r.After = time.Unix(0, at).UTC(), len(first)
 	}
+	return r
 }
 
-// goesBefore is the job that a job must wait for: the one that could be
-// delayed, or the first of its shape where others may pass, or the head.
-func (s *share) goesBefore(e *entry) *entry {
-	first := e.line.jobs.first()
-	switch {
-	case e.line.later && s.behind != nil:
-		return s.behind
-	case e.line.shut && first != e:
-		return first
+// undelayed is the blocked job that a job would delay if it passed it; nil: it
+// may pass, or is that job.
+func (c *Cohort) undelayed(s *share, e *entry, now int64) *entry {
+	if c.policy.Queueing != Backfill {
+		return nil
 	}
-	return s.head()
+	var blocked *entry
+	s.waitingLines(func(l *line) {
+		if first := l.jobs.first(); !l.never && (blocked == nil || first.ahead(blocked)) {
+			blocked = first
+		}
+	})
+	if ok, _ := c.mayBackfill(now, blocked, e); e == blocked || ok {
+		return nil
+	}
+	return blocked
+}
+
+// passing is the job that a job cannot pass: the head or, where others may pass
+// that, the first that wants as much; nil: it is that job.
+func (c *Cohort) passing(s *share, e *entry) *entry {
+	first := s.head()
+	if c.policy.Queueing != Strict {
+		first = e.line.jobs.first()
+	}
+	if first == e {
+		return nil
+	}
+	return first
 }
 
 // place counts who goes ahead of a waiting job in its share, from 1.

@@ -144,7 +144,7 @@ func TestComputeReservation(t *testing.T) {
 	if got := len(q.pass()); got != 4 {
 		t.Errorf("a alone got %d of 8", got)
 	}
-	if r, ok := q.Reason(5); !ok || r.Code != quota.Reserved || r.Lacks != 1 {
+	if r, ok := q.Reason(5, q.now); !ok || r.Code != quota.Reserved || r.Lacks != 1 {
 		t.Errorf("the next job of a waits for %+v", r)
 	}
 	q.submit(t, "b", 1)

@@ -31,10 +31,11 @@ type cohort interface {
 	Requeue(quota.JobID, time.Time) error
 	Remove(quota.JobID) error
 	Pass(time.Time) []quota.Decision
-	Reason(quota.JobID) (quota.Reason, bool)
+	Reason(quota.JobID, time.Time) (quota.Reason, bool)
 	Heads(string, int) []quota.JobID
 	Counts(string) (waiting, holding int)
 	Wake() (time.Time, bool)
+	Promised() []quota.JobID
 	Balances(string) []quota.Balance
 }
 
@@ -236,17 +237,20 @@ func (h *history) compareViews() {
 		h.compareBalances(name)
 	}
 	for _, id := range slices.Sorted(maps.Keys(h.plain.jobs)) {
-		fast, ok := h.fast.Reason(id)
-		plain, want := h.plain.Reason(id)
+		fast, ok := h.fast.Reason(id, h.now)
+		plain, want := h.plain.Reason(id, h.now)
 		if ok != want {
 			h.Fatalf("job %d has a reason in the engine: %v, in the plain pass: %v", id, ok, want)
 		}
-		if other, ok := h.plain.otherReason(id); sameReason(plain, fast) && plain.Place == fast.Place || ok && sameReason(other, fast) {
+		if sameReason(plain, fast) && plain.Place == fast.Place {
 			continue
 		}
 		if diff := cmp.Diff(plain, fast); diff != "" {
 			h.Fatalf("reasons of job %d differ (-plain +engine):\n%s", id, diff)
 		}
+	}
+	if fast, plain := h.fast.Promised(), h.plain.Promised(); !slices.Equal(fast, plain) {
+		h.Fatalf("the engine promised what was given back to %v, the plain pass to %v", fast, plain)
 	}
 	h.compareWake()
 }
@@ -576,8 +580,11 @@ func (h *history) addOrRemoveShare() {
 func (h *history) restart() {
 	h.note("restart")
 	order := rand.New(rand.NewPCG(rapid.Uint64().Draw(h.T, "order"), 0))
-	h.fast = rebuilt(h.plain, order)
-	clear(h.plain.givenBack)
+	promised := h.fast.Promised()
+	h.fast = rebuilt(h.plain, promised, order)
+	for _, ids := range h.plain.givenBack { // to those who have what they were promised, nothing is
+		maps.DeleteFunc(ids, func(id quota.JobID, _ bool) bool { return !slices.Contains(promised, id) })
+	}
 	for _, j := range h.plain.jobs {
 		if j.holding == nil {
 			j.checkpoint = time.Time{}
@@ -585,7 +592,7 @@ func (h *history) restart() {
 	}
 }
 
-func rebuilt(p *plain, order *rand.Rand) *quota.Cohort {
+func rebuilt(p *plain, promised []quota.JobID, order *rand.Rand) *quota.Cohort {
 	c := quota.NewCohort(p.policy)
 	names, ids := slices.Sorted(maps.Keys(p.shares)), slices.Sorted(maps.Keys(p.jobs))
 	order.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -597,7 +604,7 @@ func rebuilt(p *plain, order *rand.Rand) *quota.Cohort {
 		j := p.jobs[id]
 		if j.holding == nil {
 			waiting := j.Job
-			waiting.Parked = j.parked
+			waiting.Parked, waiting.Promised = j.parked, slices.Contains(promised, id)
 			_ = c.Add(waiting)
 			continue
 		}

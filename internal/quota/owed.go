@@ -17,16 +17,16 @@ func (o *owed) add(id JobID) {
 	o.stopping[id]++
 }
 
-// giveBack notes that one of those who stop for a job is gone, and reports
-// whether it is the first of late.
-func (o *owed) giveBack(id JobID) bool {
+// gone notes that one of those who stop for a job is gone.
+func (o *owed) gone(id JobID) {
 	if o.stopping[id]--; o.stopping[id] == 0 {
 		delete(o.stopping, id)
 	}
-	if !slices.Contains(o.back, id) {
-		o.back = append(o.back, id)
-	}
-	return len(o.back) == 1
+}
+
+// forget ends the promise to a job that is gone itself.
+func (o *owed) forget(id JobID) {
+	o.back = slices.DeleteFunc(o.back, func(other JobID) bool { return other == id })
 }
 
 func (o *owed) any() bool { return len(o.stopping)+len(o.back) > 0 }
@@ -80,7 +80,8 @@ func (c *Cohort) endPrecedence() {
 	c.lingering = slices.DeleteFunc(c.lingering, func(s *share) bool {
 		s.owed.back = slices.DeleteFunc(s.owed.back, func(id JobID) bool {
 			if c.policy.Queueing == Strict {
-				return len(s.nominated) == 0
+				e := c.jobs[id]
+				return len(s.nominated) == 0 || e == nil || e.held != nil
 			}
 			return !slices.ContainsFunc(s.nominated, func(n *nomination) bool { return n.job.id == id })
 		})

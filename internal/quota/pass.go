@@ -38,15 +38,15 @@ const (
 // come the heads of shares that jobs stop for: what was taken back for them is
 // theirs to claim. Park decisions come last, in order of share name.
 func (c *Cohort) Pass(now time.Time) []Decision {
-	c.now = now.UnixNano()
-	c.wakeUp(c.now)
+	at := now.UnixNano()
+	c.wakeUp(at)
 	c.settleRecords(now.UnixMilli())
 	c.maturing = 0
 	if c.policy.Paused {
 		return nil
 	}
 	c.reconsider()
-	p := pass{Cohort: c}
+	p := pass{Cohort: c, now: at}
 	for p.step() {
 	}
 	p.endPrecedence()
@@ -57,6 +57,7 @@ func (c *Cohort) Pass(now time.Time) []Decision {
 // pass is one pass under way.
 type pass struct {
 	*Cohort
+	now       int64
 	decisions []Decision
 }
 
@@ -344,7 +345,7 @@ func (p *pass) try(s *share) {
 	step, front := s.stage, s.next
 	p.unstage(s)
 	if s.behind != nil && p.policy.Queueing == Backfill {
-		if ok, longest := p.mayBackfill(s, front); !ok {
+		if ok, longest := p.mayBackfill(p.now, s.behind, front); !ok {
 			p.passOver(s, longest)
 			return
 		}

@@ -254,7 +254,8 @@ func (p *plain) forgetGivenBack() {
 	for share, promised := range p.givenBack {
 		maps.DeleteFunc(promised, func(id quota.JobID, _ bool) bool {
 			if p.policy.Queueing == quota.Strict {
-				return !p.hasClaims(share)
+				j := p.jobs[id]
+				return !p.hasClaims(share) || j == nil || holds(j)
 			}
 			_, claims := p.claims[id]
 			return !claims
@@ -586,13 +587,6 @@ func (p *plain) mayBackfill(behind, j *plainJob) bool {
 		}
 	}
 	return true
-}
-
-// couldDelay says whether a job waits because of that.
-func (p *plain) couldDelay(id quota.JobID) bool {
-	j := p.jobs[id]
-	t := p.turns[j.Share]
-	return t != nil && t.delaying[id] && !t.blocked[j.shape]
 }
 
 // ---- Section 3: heads

@@ -22,7 +22,7 @@ func (p *plain) explain() {
 		for i, j := range line {
 			r := quota.Reason{Code: quota.DisabledPool}
 			if !p.policy.Paused {
-				r = p.bound(p.whyWaits(line, j), line, j, p.couldDelay(j.ID))
+				r = p.bound(p.whyWaits(line, j), line, j)
 			}
 			r.Place = i + 1
 			p.reasons[j.ID] = r
@@ -41,10 +41,23 @@ func (p *plain) whyWaits(line []*plainJob, j *plainJob) quota.Reason {
 	if c, ok := p.claims[j.ID]; ok {
 		return p.whyNotNow(j, c)
 	}
-	if p.couldDelay(j.ID) {
-		return quota.Reason{Code: quota.Behind, Ahead: p.turns[j.Share].behind.ID}
+	if blocked := p.undelayed(line, j); blocked != nil {
+		return quota.Reason{Code: quota.Behind, Ahead: blocked.ID}
 	}
 	return p.whyBlocked(line, j)
+}
+
+// undelayed is, with Backfill, the share's first job that is not on its way, if j
+// could delay it; nil: it could not, or is that job.
+func (p *plain) undelayed(line []*plainJob, j *plainJob) *plainJob {
+	if p.policy.Queueing != quota.Backfill {
+		return nil
+	}
+	first := line[slices.IndexFunc(line, func(o *plainJob) bool { return !p.claimed(o) && p.neverFits(o).Text == "" })]
+	if first == j || p.mayBackfill(first, j) {
+		return nil
+	}
+	return first
 }
 
 // whyBlocked says why a job fits in no step.
@@ -60,15 +73,15 @@ func (p *plain) whyBlocked(line []*plainJob, j *plainJob) quota.Reason {
 }
 
 // bound says when the job can start, if its share's jobs that go before it start
-// first: where others may pass, those that want as much and, if it could be
-// delayed, the blocked job.
-func (p *plain) bound(r quota.Reason, line []*plainJob, j *plainJob, couldDelay bool) quota.Reason {
+// first: where others may pass, those that want as much, and the blocked job that
+// it must not delay.
+func (p *plain) bound(r quota.Reason, line []*plainJob, j *plainJob) quota.Reason {
 	if r.Code == quota.Misconfiguration || r.Code == quota.Releasing {
 		return r
 	}
 	var first []*plainJob
-	if couldDelay {
-		first = append(first, p.turns[j.Share].behind)
+	if blocked := p.undelayed(line, j); blocked != nil && blocked.shape != j.shape {
+		first = append(first, blocked)
 	}
 	for _, o := range line[:slices.Index(line, j)] {
 		if p.policy.Queueing == quota.Strict || o.shape == j.shape && !p.claimed(o) {
@@ -79,23 +92,6 @@ func (p *plain) bound(r quota.Reason, line []*plainJob, j *plainJob, couldDelay 
 		r.Earliest, r.After = at, len(first)
 	}
 	return r
-}
-
-// otherReason is, with Backfill, what else may be said of a job that is blocked:
-// whether it could delay the first blocked job changes with time, and with what
-// is claimed after it was looked at, when nothing else does.
-func (p *plain) otherReason(id quota.JobID) (quota.Reason, bool) {
-	j := p.jobs[id]
-	t, line := p.turns[j.Share], p.line(j.Share)
-	switch {
-	case p.policy.Queueing != quota.Backfill || t == nil || t.behind == nil || t.behind == j || p.claimed(j) || !slices.Contains(line, j):
-		return quota.Reason{}, false
-	case p.couldDelay(id):
-		return p.bound(p.whyBlocked(line, j), line, j, false), true
-	case t.blocked[j.shape]:
-		return p.bound(quota.Reason{Code: quota.Behind, Ahead: t.behind.ID}, line, j, true), true
-	}
-	return quota.Reason{}, false
 }
 
 // firstLike is the first job that waits for as much as j, and was not nominated.
@@ -158,7 +154,7 @@ func (p *plain) whyThePoolIsFull(h *plainJob) quota.Reason {
 	return r
 }
 
-func (p *plain) Reason(id quota.JobID) (quota.Reason, bool) {
+func (p *plain) Reason(id quota.JobID, _ time.Time) (quota.Reason, bool) {
 	r, ok := p.reasons[id]
 	return r, ok
 }
@@ -184,6 +180,20 @@ func (p *plain) Counts(share string) (waiting, holding int) {
 		}
 	}
 	return waiting, holding
+}
+
+// Promised are the waiting jobs that are still to have what was given back for them.
+func (p *plain) Promised() []quota.JobID {
+	var ids []quota.JobID
+	for _, promised := range p.givenBack {
+		for id := range promised {
+			if j := p.jobs[id]; j != nil && waits(j) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // Wake is when time alone will change what a pass decides, if nothing happens

@@ -94,6 +94,9 @@ func (p *plain) add(j quota.Job, h *quota.Holding) error {
 		}
 	}
 	j.Demand = maps.Clone(j.Demand)
+	if j.Promised {
+		p.promise(j.Share, j.ID)
+	}
 	p.jobs[j.ID] = &plainJob{
 		Job: j, units: slices.Sorted(maps.Keys(j.Demand)), shape: fmt.Sprint(j.Demand), holding: h, parked: j.Parked,
 	}
@@ -151,6 +154,7 @@ func (p *plain) Remove(id quota.JobID) error {
 	}
 	p.drop(j)
 	delete(p.jobs, id)
+	delete(p.givenBack[j.Share], id)
 	return nil
 }
 
@@ -158,13 +162,17 @@ func (p *plain) Remove(id quota.JobID) error {
 func (p *plain) drop(j *plainJob) {
 	if stops(j) {
 		if why := j.holding.Stopping; p.shares[why.ForShare].Name != "" {
-			if p.givenBack[why.ForShare] == nil {
-				p.givenBack[why.ForShare] = map[quota.JobID]bool{}
-			}
-			p.givenBack[why.ForShare][why.For] = true
+			p.promise(why.ForShare, why.For)
 		}
 	}
 	j.holding = nil
+}
+
+func (p *plain) promise(share string, id quota.JobID) {
+	if p.givenBack[share] == nil {
+		p.givenBack[share] = map[quota.JobID]bool{}
+	}
+	p.givenBack[share][id] = true
 }
 
 func (p *plain) holder(id quota.JobID) (*plainJob, error) {

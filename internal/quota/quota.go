@@ -151,6 +151,10 @@ type Job struct {
 	// Parked is the text of the last Park decision on a waiting job, before a
 	// restart; empty: it was not parked.
 	Parked string
+	// Promised says of a waiting job, before a restart, that others have
+	// stopped for it and are gone, and that it waits for the rest of what it
+	// claims (see Cohort.Promised).
+	Promised bool
 }
 
 // Holding is what a job that holds capacity adds to Job.

@@ -114,7 +114,7 @@ func (w *World) reason(name string) (code quota.Code, sentence string, waits boo
 	if m == nil {
 		return "", "", false
 	}
-	r, waits := w.cohort.Reason(m.id())
+	r, waits := w.cohort.Reason(m.id(), instant(w.now))
 	if !waits {
 		return "", "", false
 	}
