@@ -36,6 +36,7 @@ type cohort interface {
 	Counts(string) (waiting, holding int)
 	Wake() (time.Time, bool)
 	Promised() []quota.JobID
+	Charge(share string, amount int64, from, to time.Time) error
 	Balances(string) []quota.Balance
 }
 
@@ -58,12 +59,13 @@ type history struct {
 
 	// script is all of it once more, for people, and event what the next call
 	// is called there.
+	fair   quota.Fair // of its one fair-share queue
 	script *script
 	event  string
 
 	// outranked is, for I8, whom a waiting job was preempted for, since
 	// quotas, priorities and capacity last changed.
-	outranked map[quota.JobID]*outranking
+	outranked map[quota.JobID]quota.JobID
 }
 
 // call is a call that changes a cohort, or a pass.
@@ -77,13 +79,14 @@ func newHistory(t *rapid.T, queueing quota.Queueing) *history {
 	h := &history{
 		T: t, fast: quota.NewCohort(policy), plain: newPlain(policy), policy: policy, now: epoch, next: 1,
 		units:     []quota.Unit{"a", "b", "c"}[:rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "units")],
-		outranked: map[quota.JobID]*outranking{},
+		outranked: map[quota.JobID]quota.JobID{},
 	}
 	h.Logf("policy %+v", policy)
 	for i := range rapid.SampledFrom([]int{1, 2, 3, 3, 4}).Draw(t, "shares") {
 		h.setShare(fmt.Sprintf("s%d", i))
 	}
 	h.setCapacity()
+	h.drawFairQueue()
 	h.script = newScript(h.plain)
 	return h
 }
@@ -191,33 +194,18 @@ func sameReason(a, b quota.Reason) bool {
 // counts, too, those of the shares it chose from that hold none of what is short.
 var sameCandidates = cmpopts.IgnoreFields(quota.Decision{}, "Candidates")
 
-// checkPingPong is I8: if a preempted b, b does not preempt a. That a's share
-// has borrowed since, be it for a, counts as a change in between: it put a at
-// risk itself. That borrowers do not go back and forth for ever is for
-// comeToRest to see.
+// checkPingPong is I8: if a preempted b, b does not preempt a.
 func (h *history) checkPingPong(decisions []quota.Decision) error {
 	for _, d := range decisions {
-		switch {
-		case d.Kind == quota.Grant && d.Ground == quota.Borrow:
-			for _, o := range h.outranked {
-				o.exposed = o.exposed || o.share == d.Share
-			}
-		case d.Kind == quota.Preempt:
-			if o := h.outranked[d.For]; o != nil && o.by == d.Job && !o.exposed {
-				return fmt.Errorf("I8 broken: job %d was preempted for job %d, and now preempts it", d.For, d.Job)
-			}
-			h.outranked[d.Job] = &outranking{by: d.For, share: d.ForShare}
+		if d.Kind != quota.Preempt {
+			continue
 		}
+		if by, ok := h.outranked[d.For]; ok && by == d.Job {
+			return fmt.Errorf("I8 broken: job %d was preempted for job %d, and now preempts it", d.For, d.Job)
+		}
+		h.outranked[d.Job] = d.For
 	}
 	return nil
-}
-
-// outranking is whom a job was preempted for and why, and whether that one was
-// put at risk since.
-type outranking struct {
-	by      quota.JobID
-	share   string
-	exposed bool
 }
 
 // compareViews is, among others, I9: both have the same jobs waiting and
@@ -279,6 +267,9 @@ func (h *history) compareBalances(name string) {
 		h.Fatalf("balances of %s: the engine says %+v, the plain pass %+v", name, balances, plain)
 	}
 	for _, b := range balances {
+		if h.plain.shares[name].Fair != nil {
+			continue // its nominal is everybody's
+		}
 		limit := lendLimit(h.plain.shares[name], b.Unit)
 		if unused := max(0, b.Nominal-b.Usage); b.Lent+b.Free != unused || b.Lent < 0 || b.Free < 0 || b.Lent > limit {
 			h.Fatalf("balance of %s: lends %d of at most %d and has %d free, of %d unused: %+v", name, b.Lent, limit, b.Free, unused, b)
@@ -325,7 +316,9 @@ func (h *history) setCapacity() {
 	capacity := quota.Amounts{}
 	for _, u := range h.units {
 		for _, s := range h.plain.shares {
-			capacity[u] += s.Nominal[u]
+			if s.Fair == nil {
+				capacity[u] += s.Nominal[u]
+			}
 		}
 		capacity[u] = min(9, max(0, capacity[u]+h.oneOf("spare "+string(u), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3, -1, -2, -9)))
 	}
@@ -335,6 +328,10 @@ func (h *history) setCapacity() {
 }
 
 func (h *history) setShare(name string) {
+	if h.plain.shares[name].Fair != nil {
+		h.setFairShare(name)
+		return
+	}
 	s := quota.Share{
 		Name:              name,
 		Rank:              h.oneOf("rank", 0, 0, 0, 1),
@@ -590,6 +587,7 @@ func (h *history) restart() {
 			j.checkpoint = time.Time{}
 		}
 	}
+	h.recharge()
 }
 
 func rebuilt(p *plain, promised []quota.JobID, order *rand.Rand) *quota.Cohort {

@@ -55,6 +55,10 @@ func (p *plain) clone() *plain {
 	for share, promised := range p.givenBack {
 		c.givenBack[share] = maps.Clone(promised)
 	}
+	c.use = map[string]*use{}
+	for name, u := range p.use {
+		c.use[name] = u.clone()
+	}
 	c.jobs = make(map[quota.JobID]*plainJob, len(p.jobs))
 	for id, j := range p.jobs {
 		copied := *j
@@ -218,6 +222,9 @@ func checkConserves(after *plain) error {
 				continue
 			}
 			if after.policy.Queueing == quota.Backfill && behind != nil && behind != j && !after.mayBackfill(behind, j) {
+				continue
+			}
+			if _, lacks := after.reservedFor(j); lacks > 0 {
 				continue
 			}
 			if _, ok := after.fits(b, j); ok {

@@ -16,6 +16,7 @@ import (
 // until it finds nothing. So a second pass at once decides nothing.
 func (p *plain) Pass(now time.Time) []quota.Decision {
 	p.now = now
+	p.count()
 	p.claims, p.turns = map[quota.JobID]claim{}, map[string]*turn{}
 	var decisions []quota.Decision
 	for !p.policy.Paused {
@@ -28,6 +29,9 @@ func (p *plain) Pass(now time.Time) []quota.Decision {
 	if !p.policy.Paused {
 		decisions = append(decisions, p.park()...)
 		p.forgetGivenBack()
+	}
+	for name, u := range p.use {
+		u.rate = p.inUse(name)
 	}
 	p.explain()
 	return decisions
@@ -206,6 +210,9 @@ func (p *plain) try(share string) []quota.Decision {
 // startBy lets the candidate start as the step says, if it can: it is granted
 // its demand, or nominated, or others are told to stop.
 func (p *plain) startBy(step step, j *plainJob) (decisions []quota.Decision, taken bool) {
+	if _, lacks := p.reservedFor(j); lacks > 0 && step == serveEntitled {
+		return nil, false
+	}
 	if step <= lendIdle {
 		if decisions, taken = p.take(j); taken {
 			return decisions, true
@@ -284,7 +291,7 @@ func (p *plain) before(a, b *turn) bool {
 	case keepPromises:
 		return cmp.Or(p.byRank(x, y), byAge(x, y)) < 0
 	case serveEntitled:
-		return cmp.Or(p.byRank(x, y), p.byNeed(x, y), byAge(x, y)) < 0
+		return cmp.Or(p.byRank(x, y), p.byUse(x, y), p.byNeed(x, y), byAge(x, y)) < 0
 	case lendIdle:
 		return p.byBorrowing(x, y) < 0
 	}

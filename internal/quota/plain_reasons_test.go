@@ -65,6 +65,9 @@ func (p *plain) whyBlocked(line []*plainJob, j *plainJob) quota.Reason {
 	if first := p.firstLike(line, j); first != j {
 		return quota.Reason{Code: quota.Behind, Ahead: first.ID}
 	}
+	if u, lacks := p.reservedFor(j); lacks > 0 {
+		return quota.Reason{Code: quota.Reserved, Unit: u, Wants: j.Demand[u], Lacks: lacks}
+	}
 	r := p.whyItsShareIsFull(j)
 	if r.Code == "" {
 		r = p.whyThePoolIsFull(j)
@@ -201,6 +204,9 @@ func (p *plain) Promised() []quota.JobID {
 func (p *plain) Wake() (at time.Time, ok bool) {
 	var instants []time.Time
 	for _, j := range p.jobs {
+		if _, lacks := p.reservedFor(j); j.holding == nil && lacks > 0 {
+			instants = append(instants, p.whenForgotten(j.Share)...)
+		}
 		switch {
 		case j.holding == nil && j.NotBefore.After(p.now):
 			instants = append(instants, j.NotBefore)
@@ -209,7 +215,7 @@ func (p *plain) Wake() (at time.Time, ok bool) {
 		}
 	}
 	slices.SortFunc(instants, time.Time.Compare)
-	for _, at := range instants {
+	for _, at := range slices.Compact(instants) {
 		if p.backsOffUntil(at) || !p.wouldDecide(at.Add(-1)) && p.wouldDecide(at) {
 			return at, true
 		}

@@ -24,6 +24,7 @@ type plain struct {
 	// givenBack are, by share, the jobs for which others have stopped that are
 	// gone now, until what they gave back was granted.
 	givenBack map[string]map[quota.JobID]bool
+	use       map[string]*use // by fair share
 
 	now     time.Time                    // of the last pass
 	claims  map[quota.JobID]claim        // the nominated jobs of the last pass
@@ -47,6 +48,7 @@ func newPlain(policy quota.Policy) *plain {
 	return &plain{
 		policy: policy, capacity: quota.Amounts{},
 		shares: map[string]quota.Share{}, jobs: map[quota.JobID]*plainJob{}, givenBack: map[string]map[quota.JobID]bool{},
+		use: map[string]*use{},
 	}
 }
 
@@ -57,6 +59,7 @@ func (p *plain) SetCapacity(capacity quota.Amounts) { p.capacity = maps.Clone(ca
 
 func (p *plain) SetShare(s quota.Share) {
 	s.Nominal, s.BorrowLimits, s.LendLimits = maps.Clone(s.Nominal), maps.Clone(s.BorrowLimits), maps.Clone(s.LendLimits)
+	p.keepUse(s.Name, p.shares[s.Name].Fair, s.Fair)
 	p.shares[s.Name] = s
 }
 
@@ -71,6 +74,7 @@ func (p *plain) RemoveShare(name string) error {
 	}
 	delete(p.shares, name)
 	delete(p.givenBack, name)
+	delete(p.use, name)
 	return nil
 }
 
