@@ -31,7 +31,7 @@ type books struct {
 	pools    map[string]*pool
 	policies map[string]*resource.Policy
 	queues   map[string]*resource.Queue
-	lanes    map[string]*lane // by queue, or queue/share
+	lanes    map[string]*lane // by queue, queue/share, or queue/identifier
 	jobs     map[string]*entry
 	accepted []*entry                // all jobs, in order of acceptance
 	waiting  map[*entry]bool         // jobs that wait
@@ -44,9 +44,9 @@ type books struct {
 	touched map[*entry]bool // jobs of which the present batch must have a record
 
 	// outranked is, for I8, whom a job was preempted for, since quotas,
-	// priorities and capacity last changed: since a job came or ended by itself,
-	// too, because that may change what is a share's own.
-	outranked map[*entry]*entry
+	// priorities and capacity last changed.
+	outranked map[*entry]*outranking
+	changes   int // how many jobs have come, or ended without being preempted
 	preempted int
 }
 
@@ -57,14 +57,17 @@ type pool struct {
 	held  map[string]int64 // by unit
 }
 
-// lane is a quota share, or a queue without quota shares.
+// lane is a quota share, a share identifier of a fair-share queue, or a queue
+// without policy.
 type lane struct {
-	name     string
-	queue    *resource.Queue
-	share    *resource.Share // nil in a queue without quota shares
-	pool     *pool
-	held     map[string]int64 // by unit, of jobs that hold capacity
-	stopping map[string]int64 // the part of held that is on its way back
+	name       string
+	queue      *resource.Queue
+	share      *resource.Share // nil: it is none
+	identifier string          // empty: it is none
+	pool       *pool
+	held       map[string]int64 // by unit, of jobs that hold capacity
+	stopping   map[string]int64 // the part of held that is on its way back
+	used       []*use           // by the jobs of a share identifier
 }
 
 // entry is a job.
@@ -89,6 +92,8 @@ type entry struct {
 
 	moved   time.Time // when it last changed its state
 	granted bool      // and not yet in state SCHEDULED
+	since   time.Time // when it was last granted
+	use     *use      // of its present attempt, in a fair-share queue
 	next    *stage    // what must become of it now
 }
 
@@ -110,7 +115,7 @@ func newBooks() *books {
 		pools: map[string]*pool{}, policies: map[string]*resource.Policy{}, queues: map[string]*resource.Queue{},
 		lanes: map[string]*lane{}, jobs: map[string]*entry{}, tokens: map[string]string{}, by: map[string]*store.Entry{},
 		waiting: map[*entry]bool{}, holding: map[*entry]bool{},
-		touched: map[*entry]bool{}, outranked: map[*entry]*entry{},
+		touched: map[*entry]bool{}, outranked: map[*entry]*outranking{},
 	}
 }
 
@@ -327,7 +332,7 @@ func (b *books) seen(e *store.Entry) error {
 		next.status = job.Running
 	case runner.Ended:
 		if j.stop == nil || j.stop.cause != job.Preempted {
-			clear(b.outranked) // what is there for others has changed
+			b.changes++
 		}
 		b.release(j)
 		next = j.end(o)
@@ -464,6 +469,9 @@ func (b *books) enter(j *entry, status job.Status) {
 		j.moved = b.at
 	}
 	lost := j.status.Holds() && j.lost
+	if j.use != nil && !status.Holds() {
+		j.use.to, j.use = j.moved, nil
+	}
 	j.status, j.lost, j.notBefore = status, false, time.Time{}
 	delete(b.waiting, j)
 	switch status {

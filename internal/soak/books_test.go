@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-io/bursar/internal/governor"
 	"github.com/bursar-io/bursar/internal/job"
+	"github.com/bursar-io/bursar/internal/quota"
 	"github.com/bursar-io/bursar/internal/resource"
 	"github.com/bursar-io/bursar/internal/runner"
 	"github.com/bursar-io/bursar/internal/store"
@@ -33,11 +34,74 @@ func (j *journal) write(kind store.EntryKind, name, subject string, data any) {
 
 func (j *journal) submit(id string, seq, instances int64) {
 	j.t.Helper()
+	j.submitTo(governor.Submission{Queue: "q"}, id, seq, instances)
+}
+
+func (j *journal) submitTo(to governor.Submission, id string, seq, instances int64) {
+	j.t.Helper()
+	to.Demand = []job.Amount{{Unit: g5, Quantity: instances}}
 	j.write(store.Command, "SubmitServiceJob", id, struct {
 		ID  string
 		Seq int64
 		governor.Submission
-	}{id, seq, governor.Submission{Queue: "q", Demand: []job.Amount{{Unit: g5, Quantity: instances}}}})
+	}{id, seq, to})
+}
+
+// grant has a job be granted and go on.
+func (j *journal) grant(id string, ground quota.Ground) {
+	j.t.Helper()
+	j.write(store.Decision, "grant", id, decided{Ground: ground})
+	j.write(store.State, "SCHEDULED", id, map[string]int{"run": 1})
+}
+
+// succeed has a job end.
+func (j *journal) succeed(id string) {
+	j.t.Helper()
+	at := dawn.Add(time.Duration(len(j.entries)) * time.Second)
+	j.write(store.Seen, "ended", id, runner.Observation{Key: runner.Key{Job: id, Run: 1}, Event: runner.Ended, Outcome: runner.Succeeded, At: at})
+	j.write(store.State, "SUCCEEDED", id, map[string]any{"run": 1, "reason": job.ReasonCompleted})
+}
+
+// fairQueue declares a fair-share queue beside the other one.
+func (j *journal) fairQueue(reservation int64) {
+	j.t.Helper()
+	j.write(store.Command, "CreateSchedulingPolicy", "scheduling-policy/f", resource.Policy{Name: "f", FairShare: &resource.FairShare{Decay: time.Hour, Reservation: reservation}})
+	j.write(store.Command, "CreateJobQueue", "job-queue/f", resource.Queue{Name: "f", State: resource.Enabled, Environment: "e", Policy: "f"})
+}
+
+func of(identifier string) governor.Submission {
+	return governor.Submission{Queue: "f", ShareIdentifier: identifier}
+}
+
+// declare applies a policy to a queue a of two instances, and of the shares
+// named, each of which owns one.
+func (j *journal) declare(names ...string) {
+	j.t.Helper()
+	d := governor.Declaration{Name: "a", Limits: []resource.Limit{{Unit: g5, Max: 2}}, IdleAssignment: resource.IdleFIFO, Prune: true}
+	for _, name := range names {
+		d.Shares = append(d.Shares, resource.Share{
+			Name: name, State: resource.Enabled, Limits: []resource.Limit{{Unit: g5, Max: 1}},
+			Sharing: resource.LendAndBorrow, BorrowLimit: resource.Unlimited,
+		})
+	}
+	j.write(store.Command, "ApplyPolicy", "job-queue/a", d)
+}
+
+func in(share string) governor.Submission { return governor.Submission{Queue: "a", Share: share} }
+
+// reclaim has x reclaim what y has borrowed, and be granted it.
+func (j *journal) reclaim() {
+	j.t.Helper()
+	j.declare("x", "y")
+	j.submitTo(in("y"), "y1", 1, 1)
+	j.grant("y1", quota.Entitled)
+	j.submitTo(in("y"), "y2", 2, 1)
+	j.grant("y2", quota.Borrow)
+	j.submitTo(in("x"), "x1", 3, 1)
+	j.write(store.Decision, "preempt", "y2", decided{Ground: quota.Reclaim, For: "x1"})
+	j.write(store.Seen, "ended", "y2", runner.Observation{Key: runner.Key{Job: "y2", Run: 1}, Event: runner.Ended, Outcome: runner.Stopped})
+	j.write(store.State, "RUNNABLE", "y2", map[string]int{"run": 1})
+	j.grant("x1", quota.Entitled)
 }
 
 const g5 = "ml.g5.xlarge"
@@ -102,6 +166,66 @@ func TestBooksFindWhatIsWrong(t *testing.T) {
 			disabled := resource.Disabled
 			j.write(store.Command, "UpdateJobQueue", "job-queue/q", governor.QueueChange{Name: "q", State: &disabled})
 			j.submit("a", 1, 1)
+		}, "what is disabled or deleted takes no jobs"},
+		{"identifiers in turn", func(j *journal) {
+			j.fairQueue(0)
+			j.submitTo(of("ada"), "a", 1, 2)
+			j.grant("a", quota.Entitled)
+			j.submitTo(of("ada"), "b", 2, 2)
+			j.submitTo(of("bob"), "c", 3, 2)
+			j.succeed("a")
+			j.grant("c", quota.Entitled)
+			j.succeed("c")
+			j.grant("b", quota.Entitled)
+		}, ""},
+		{"who used nothing is passed", func(j *journal) {
+			j.fairQueue(0)
+			j.submitTo(of("ada"), "a", 1, 2)
+			j.grant("a", quota.Entitled)
+			j.submitTo(of("ada"), "b", 2, 2)
+			j.submitTo(of("bob"), "c", 3, 2)
+			for range 100 {
+				j.write(store.Command, "TagResource", "a", nil)
+			}
+			j.succeed("a")
+			j.grant("b", quota.Entitled)
+		}, "who goes first is granted first"},
+		{"a queue of higher priority is passed", func(j *journal) {
+			high := int64(1)
+			j.fairQueue(0)
+			j.write(store.Command, "UpdateJobQueue", "job-queue/f", governor.QueueChange{Name: "f", Priority: &high})
+			j.submit("a", 1, 2)
+			j.submitTo(of("ada"), "b", 2, 2)
+			j.grant("a", quota.Entitled)
+		}, "who goes first is granted first"},
+		{"what is reserved is taken", func(j *journal) {
+			j.fairQueue(50)
+			j.submitTo(of("ada"), "a", 1, 1)
+			j.submitTo(of("ada"), "b", 2, 1)
+			j.grant("a", quota.Entitled)
+			j.grant("b", quota.Entitled)
+		}, "capacity is reserved for identifiers that use nothing"},
+		{"what is reserved is for others", func(j *journal) {
+			j.fairQueue(50)
+			j.submitTo(of("ada"), "a", 1, 1)
+			j.submitTo(of("bob"), "b", 2, 1)
+			j.grant("a", quota.Entitled)
+			j.grant("b", quota.Entitled)
+		}, ""},
+		{"reclaimed", (*journal).reclaim, ""},
+		{"reclaimed, and back", func(j *journal) {
+			j.reclaim()
+			j.write(store.Decision, "preempt", "x1", decided{Ground: quota.Reclaim, For: "y2"})
+		}, "I8: no ping-pong"},
+		{"outbid against the policy", func(j *journal) {
+			j.reclaim()
+			j.submitTo(in("x"), "x2", 4, 1)
+			j.write(store.Decision, "preempt", "y1", decided{Ground: quota.FromBorrower, For: "x2"})
+		}, "borrowers are outbid where the policy says so, by higher priorities"},
+		{"a share that is left out takes jobs", func(j *journal) {
+			j.declare("x", "y")
+			j.declare("x")
+			j.submitTo(in("y"), "y1", 1, 1)
 		}, "what is disabled or deleted takes no jobs"},
 	}
 	for _, tt := range tests {

@@ -3,6 +3,7 @@ package soak
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/bursar-io/bursar/internal/governor"
 	"github.com/bursar-io/bursar/internal/job"
@@ -27,6 +28,9 @@ func (b *books) command(e *store.Entry) error {
 		return nil
 	}
 	clear(b.outranked)
+	if e.Name == "ApplyPolicy" {
+		return b.apply(e)
+	}
 	return b.declare(e)
 }
 
@@ -49,7 +53,7 @@ func (b *books) declare(e *store.Entry) error {
 		return err
 	case "UpdateSchedulingPolicy":
 		v, err := decode[governor.PolicyChange](e)
-		set(&b.policies[v.Name].IdleAssignment, v.IdleAssignment)
+		b.changePolicy(b.policies[v.Name], v)
 		return err
 	case "CreateJobQueue":
 		v, err := decode[resource.Queue](e)
@@ -61,7 +65,7 @@ func (b *books) declare(e *store.Entry) error {
 		return err
 	case "CreateQuotaShare":
 		v, err := decode[resource.Share](e)
-		b.addLane(v.Queue+"/"+v.Name, b.queues[v.Queue], &v)
+		b.addShare(&v)
 		return err
 	case "UpdateQuotaShare":
 		v, err := decode[governor.ShareChange](e)
@@ -84,13 +88,69 @@ func set[T any](field *T, value *T) {
 func (b *books) addQueue(q *resource.Queue) {
 	b.queues[q.Name] = q
 	if q.Policy == "" {
-		b.addLane(q.Name, q, nil)
+		b.addLane(q.Name, q)
 	}
 }
 
-func (b *books) addLane(name string, q *resource.Queue, s *resource.Share) {
-	l := &lane{name: name, queue: q, share: s, pool: b.pools[q.Environment], held: map[string]int64{}, stopping: map[string]int64{}}
+func (b *books) addShare(s *resource.Share) {
+	b.addLane(s.Queue+"/"+s.Name, b.queues[s.Queue]).share = s
+}
+
+func (b *books) addLane(name string, q *resource.Queue) *lane {
+	l := &lane{name: name, queue: q, pool: b.pools[q.Environment], held: map[string]int64{}, stopping: map[string]int64{}}
 	b.lanes[name], l.pool.lanes[name] = l, l
+	return l
+}
+
+// lanesOf returns the lanes of a queue, in order of their names.
+func (b *books) lanesOf(q *resource.Queue) []*lane {
+	return slices.DeleteFunc(inOrder(b.lanes, func(l *lane) *lane { return l }), func(l *lane) bool { return l.queue != q })
+}
+
+// shares returns the lanes that are quota shares, by name.
+func (b *books) shares() map[string]*lane {
+	shares := maps.Clone(b.lanes)
+	maps.DeleteFunc(shares, func(_ string, l *lane) bool { return l.share == nil })
+	return shares
+}
+
+// takers returns the names under which jobs can be handed in: those of quota
+// shares, and of queues without.
+func (b *books) takers() map[string]bool {
+	names := map[string]bool{}
+	for name := range b.shares() {
+		names[name] = true
+	}
+	for name, q := range b.queues {
+		if p := b.policies[q.Policy]; p == nil || p.FairShare != nil {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// laneFor returns where a job goes; nil: nowhere. A share identifier is there
+// from its first job on.
+func (b *books) laneFor(s governor.Submission) *lane {
+	q := b.queues[s.Queue]
+	switch {
+	case s.Share != "":
+		return b.lanes[s.Queue+"/"+s.Share]
+	case q == nil || b.fairShare(q) == nil:
+		return b.lanes[s.Queue]
+	}
+	name := s.Queue + "/" + s.ShareIdentifier
+	if b.lanes[name] == nil {
+		b.addLane(name, q).identifier = s.ShareIdentifier
+	}
+	return b.lanes[name]
+}
+
+func (b *books) changePolicy(p *resource.Policy, c governor.PolicyChange) {
+	set(&p.IdleAssignment, c.IdleAssignment)
+	if c.FairShare != nil {
+		p.FairShare = c.FairShare
+	}
 }
 
 func (b *books) changeQueue(q *resource.Queue, c governor.QueueChange) {
@@ -103,12 +163,7 @@ func (b *books) changeQueue(q *resource.Queue, c governor.QueueChange) {
 func changeShare(s *resource.Share, c governor.ShareChange) {
 	set(&s.State, c.State)
 	set(&s.Sharing, c.Sharing)
-	if s.Sharing != resource.LendAndBorrow {
-		s.BorrowLimit, s.BorrowLimits = resource.Unlimited, nil
-	}
-	if s.Sharing == resource.Reserve {
-		s.LendLimits = nil
-	}
+	forgetLimits(s)
 	set(&s.BorrowLimit, c.BorrowLimit)
 	set(&s.InSharePreemption, c.InSharePreemption)
 	if c.Limits != nil {
@@ -116,21 +171,44 @@ func changeShare(s *resource.Share, c governor.ShareChange) {
 	}
 }
 
+// forgetLimits takes from a share the limits of what it does not do.
+func forgetLimits(s *resource.Share) {
+	if s.Sharing != resource.LendAndBorrow {
+		s.BorrowLimit, s.BorrowLimits = resource.Unlimited, nil
+	}
+	if s.Sharing == resource.Reserve {
+		s.LendLimits = nil
+	}
+}
+
 // remove books that something goes, at once or with its last job.
 func (b *books) remove(operation string, r resource.Ref) error {
 	switch operation {
 	case "DeleteServiceEnvironment":
-		if n := len(b.pools[r.Name].lanes); n > 0 {
-			return breaks("nothing is deleted that is used", "environment %s has %d queues or shares", r.Name, n)
+		for _, q := range inOrder(b.queues, func(q *resource.Queue) *resource.Queue { return q }) {
+			if q.Environment == r.Name {
+				return breaks("nothing is deleted that is used", "environment %s has queue %s", r.Name, q.Name)
+			}
 		}
 		delete(b.pools, r.Name)
 		return nil
 	case "DeleteSchedulingPolicy":
+		for _, q := range inOrder(b.queues, func(q *resource.Queue) *resource.Queue { return q }) {
+			if q.Policy == r.Name {
+				return breaks("nothing is deleted that is used", "policy %s has queue %s", r.Name, q.Name)
+			}
+		}
 		delete(b.policies, r.Name)
 		return nil
 	case "DeleteJobQueue":
-		b.queues[r.Name].Status = resource.Deleting
-		return b.end(b.lanes[r.Name])
+		q := b.queues[r.Name]
+		q.Status = resource.Deleting
+		for _, l := range b.lanesOf(q) {
+			if err := b.end(l); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "DeleteQuotaShare":
 		l := b.lanes[r.Queue+"/"+r.Name]
 		l.share.Status = resource.Deleting
@@ -141,9 +219,6 @@ func (b *books) remove(operation string, r resource.Ref) error {
 
 // end books that the jobs of a lane that is deleted are told to stop.
 func (b *books) end(l *lane) error {
-	if l == nil {
-		return nil // a queue that has quota shares, and none is left
-	}
 	text, _ := l.deleted()
 	for _, j := range b.accepted {
 		if j.lane != l || !j.status.Holds() {
@@ -174,26 +249,34 @@ func (b *books) gone(e *store.Entry) error {
 	if err != nil {
 		return err
 	}
-	name := r.Name
-	if r.Kind == resource.KindShare {
-		name = r.Queue + "/" + r.Name
-	}
-	if l := b.lanes[name]; l != nil {
-		if _, deleted := l.deleted(); !deleted {
-			return breaks("nothing vanishes that was not deleted", "%s does", name)
-		}
-		for j := range maps.Keys(b.holding) {
-			if j.lane == l {
-				return breaks("what is deleted stays until its last job is gone", "%s went before job %s", name, j.id)
-			}
-		}
-		delete(l.pool.lanes, name)
-		delete(b.lanes, name)
-	}
-	if r.Kind == resource.KindQueue {
-		delete(b.queues, r.Name)
-	}
 	clear(b.outranked)
+	if r.Kind == resource.KindShare {
+		return b.laneGone(b.lanes[r.Queue+"/"+r.Name])
+	}
+	q := b.queues[r.Name]
+	if q.Status != resource.Deleting {
+		return breaks("nothing vanishes that was not deleted", "queue %s does", r.Name)
+	}
+	for _, l := range b.lanesOf(q) {
+		if err := b.laneGone(l); err != nil {
+			return err
+		}
+	}
+	delete(b.queues, r.Name)
+	return nil
+}
+
+func (b *books) laneGone(l *lane) error {
+	if _, deleted := l.deleted(); !deleted {
+		return breaks("nothing vanishes that was not deleted", "%s does", l.name)
+	}
+	for _, j := range b.accepted {
+		if j.lane == l && b.holding[j] {
+			return breaks("what is deleted stays until its last job is gone", "%s went before job %s", l.name, j.id)
+		}
+	}
+	delete(l.pool.lanes, l.name)
+	delete(b.lanes, l.name)
 	return nil
 }
 
@@ -206,13 +289,12 @@ func (b *books) submit(e *store.Entry) error {
 	if err != nil {
 		return err
 	}
-	name := v.Queue
-	if v.Share != "" {
-		name += "/" + v.Share
-	}
-	l := b.lanes[name]
+	l := b.laneFor(v.Submission)
 	if l == nil || !l.takes() {
-		return breaks("what is disabled or deleted takes no jobs", "%s does", name)
+		return breaks("what is disabled or deleted takes no jobs", "queue %s does, share %q", v.Queue, v.Share)
+	}
+	if l.identifier != v.ShareIdentifier {
+		return breaks("share identifiers are of fair-share queues", "job %s has %q in %s", v.ID, v.ShareIdentifier, l.name)
 	}
 	if b.jobs[v.ID] != nil || v.Seq != int64(len(b.accepted))+1 {
 		return breaks("jobs are numbered in order of acceptance", "job %s has number %d, after %d jobs", v.ID, v.Seq, len(b.accepted))
@@ -220,13 +302,13 @@ func (b *books) submit(e *store.Entry) error {
 	if first := b.tokens[v.Token]; v.Token != "" && first != "" {
 		return breaks("a client token makes one job", "token %s made job %s before job %s", v.Token, first, v.ID)
 	}
-	clear(b.outranked)
 	j := &entry{
 		Submission: v.Submission, id: v.ID, seq: v.Seq, created: e.At, moved: e.At,
 		lane: l, demand: l.pool.demand(v.Demand), priority: v.Priority, status: job.Runnable,
 	}
 	b.jobs[j.id], b.waiting[j], b.touched[j] = j, true, true
 	b.accepted = append(b.accepted, j)
+	b.changes++
 	if v.Token != "" {
 		b.tokens[v.Token] = v.ID
 	}
@@ -261,7 +343,7 @@ func (b *books) setPriority(e *store.Entry) error {
 	if j == nil || j.status.Finished() {
 		return breaks("priorities are of jobs that have not finished", "job %s got one", e.Subject)
 	}
-	clear(b.outranked)
+	maps.DeleteFunc(b.outranked, func(v *entry, _ *outranking) bool { return v.lane.pool == j.lane.pool })
 	j.priority, b.touched[j] = v.Priority, true
 	return nil
 }

@@ -120,6 +120,14 @@ func (s *disk) Job(ctx context.Context, id string) (job.Job, error) {
 	return s.Store.Job(ctx, id)
 }
 
+// Ended may fail.
+func (s *disk) Ended(ctx context.Context, queue string, since time.Time) ([]job.Job, error) {
+	if err := s.readable("ended jobs"); err != nil {
+		return nil, err
+	}
+	return s.Store.Ended(ctx, queue, since)
+}
+
 // Payload may fail.
 func (s *disk) Payload(ctx context.Context, id string) (string, error) {
 	if err := s.readable("payload"); err != nil {

@@ -39,10 +39,17 @@ func (b *books) grant(j *entry, e *store.Entry) error {
 	if err := b.checkGrant(j, d.Ground); err != nil {
 		return err
 	}
+	if err := b.inTurn(j, e.At); err != nil {
+		return err
+	}
+	if d.Ground == quota.Borrow {
+		b.expose(j.lane)
+	}
 	plus(j.lane.held, j.demand, 1)
 	plus(j.lane.pool.held, j.demand, 1)
 	b.holding[j], b.touched[j] = true, true
-	j.granted = true
+	j.granted, j.since = true, e.At
+	j.startUse(e.At)
 	return nil
 }
 
@@ -50,13 +57,6 @@ func (b *books) grant(j *entry, e *store.Entry) error {
 func (b *books) strict(l *lane) bool {
 	p := b.policies[l.queue.Policy]
 	return p == nil || p.Rules.Queueing == resource.Strict
-}
-
-// steady reports whether jobs of the lane preempt for their share's quota or
-// their rank in it alone: then who stopped for a job stops for it once.
-func (b *books) steady(l *lane) bool {
-	p := b.policies[l.queue.Policy]
-	return b.strict(l) && p != nil && !p.Rules.BorrowerPreemption && !p.Rules.Rebalance
 }
 
 // head is the lane's first waiting job that is not in a backoff; nil: none.
@@ -189,16 +189,51 @@ func (b *books) checkVictim(v victim) error {
 		return breaks("a disabled environment preempts nothing", "job %s is preempted", v.id)
 	case v.lane.share == nil:
 		return breaks("only quota management preempts", "job %s of queue %s is preempted", v.id, v.lane.name)
-	case b.steady(v.of.lane) && b.outranked[v.of] == v.entry:
-		return breaks("I8: no ping-pong", "job %s was preempted for job %s, and now preempts it", v.of.id, v.id)
-	case b.steady(v.of.lane) && b.outranked[v.entry] == v.of:
-		return breaks("I8: no ping-pong", "job %s is preempted for job %s again, and nothing has changed since it was last", v.id, v.of.id)
 	case v.lane == v.of.lane && (v.ground != quota.InShare || !v.lane.share.InSharePreemption || v.priority >= v.of.priority):
 		return breaks("I7: rank inside a share", "job %s of priority %d is preempted on ground %s for one of priority %d; allowed: %v",
 			v.id, v.priority, v.ground, v.of.priority, v.lane.share.InSharePreemption)
 	}
-	b.outranked[v.entry] = v.of
+	if err := b.checkGround(v); err != nil {
+		return err
+	}
+	if o := b.outranked[v.of]; o != nil && o.by == v.entry && !o.exposed {
+		return breaks("I8: no ping-pong", "job %s was preempted for job %s, and now preempts it", v.of.id, v.id)
+	}
+	if o := b.outranked[v.entry]; o != nil && o.by == v.of && o.changes == b.changes {
+		return breaks("nobody stops for a job twice", "job %s does for job %s, and nobody came or ended since", v.id, v.of.id)
+	}
+	b.outranked[v.entry] = &outranking{by: v.of, changes: b.changes}
 	b.preempted++
+	return nil
+}
+
+// outranking is whom a job was preempted for, and whether that one's share has
+// borrowed since, be it for that job: then it put it at risk itself.
+type outranking struct {
+	by      *entry
+	exposed bool
+	changes int // of the books, by then
+}
+
+// expose notes that a share borrows.
+func (b *books) expose(l *lane) {
+	for _, o := range b.outranked {
+		o.exposed = o.exposed || o.by.lane == l
+	}
+}
+
+// checkGround checks what the policy says of a ground (sections 3 and 5).
+func (b *books) checkGround(v victim) error {
+	p := b.policies[v.lane.queue.Policy]
+	switch {
+	case v.ground == quota.FromBorrower && (!p.Rules.BorrowerPreemption || v.priority >= v.of.priority):
+		return breaks("borrowers are outbid where the policy says so, by higher priorities", "job %s of priority %d is, by one of %d; allowed: %v",
+			v.id, v.priority, v.of.priority, p.Rules.BorrowerPreemption)
+	case v.ground == quota.Rebalance && (!p.Rules.Rebalance || p.IdleAssignment != resource.IdleFairShare):
+		return breaks("nothing is rebalanced unless the policy says so", "job %s is preempted for it", v.id)
+	case v.ground != quota.Reclaim && b.at.Before(v.since.Add(p.Rules.MinRuntime)):
+		return breaks("nobody is preempted before the minimum runtime, unless to reclaim", "job %s, granted at %v, is on ground %s", v.id, v.since, v.ground)
+	}
 	return nil
 }
 
@@ -235,7 +270,7 @@ func (b *books) idle(now time.Time) error {
 		if j == nil || l.pool.State != resource.Enabled || l.pool.releasing() {
 			continue
 		}
-		if b.checkGrant(j, b.ground(j)) == nil {
+		if b.fits(j, now) {
 			return breaks("no head waits that could start", "job %s of %s waits for %v, of which %v of %v is held", j.id, name, j.demand, l.pool.held, l.pool.Limits)
 		}
 	}
@@ -263,6 +298,14 @@ func (p *pool) releasing() bool {
 		}
 	}
 	return false
+}
+
+// stopping is what is on its way back of a unit.
+func (p *pool) stopping(u string) (n int64) {
+	for _, l := range p.lanes {
+		n += l.stopping[u]
+	}
+	return n
 }
 
 func units(demand map[string]int64) []string { return slices.Sorted(maps.Keys(demand)) }

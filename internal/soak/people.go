@@ -51,7 +51,7 @@ func (d *day) act() {
 	}{
 		{50, d.submit}, {8, d.submitAgain}, {6, d.terminate}, {9, d.setPriority},
 		{8, d.changeShare}, {6, d.changeEnvironment}, {4, d.changeQueue}, {2, d.changePolicy},
-		{3, d.createShare}, {1, d.deleteShare}, {2, d.createQueue}, {1, d.deleteQueue},
+		{3, d.createShare}, {1, d.deleteShare}, {2, d.createQueue}, {1, d.deleteQueue}, {6, d.applyPolicy},
 		{1, d.createEnvironment}, {1, d.deleteEnvironment}, {1, d.deletePolicy}, {2, d.tag},
 		{6, d.strike}, {3, d.checkpoint}, {1, d.crash}, {1, d.restart}, {4, d.compareWithReload}, {4, d.compareAnswers},
 	}
@@ -84,11 +84,11 @@ func anyOf[V any](rng *rand.Rand, m map[string]V) string {
 // outcome is what came of a command.
 type outcome struct {
 	entry   *store.Entry // in the journal; nil: none
-	refused bool
+	refusal *governor.Refusal
 	down    bool // nobody was there to take it, or it could not be made durable
 }
 
-func (o outcome) accepted() bool { return !o.refused && !o.down }
+func (o outcome) accepted() bool { return o.refusal == nil && !o.down }
 
 // command gives the governor a command, and checks what must hold whatever came
 // of it: what was acknowledged is in the journal, what was refused has left no
@@ -110,14 +110,12 @@ func (d *day) command(operation string, what any, idle func() bool, do func(cont
 		d.note("%s: %v", by, err)
 	}
 	o := outcome{entry: d.books.by[by]}
-	var refusal *governor.Refusal
 	switch {
 	case err == nil:
 		if o.entry == nil && !idle() {
 			d.broken("what is acknowledged is durable", "%s was, and is not in the journal", by)
 		}
-	case errors.As(err, &refusal):
-		o.refused = true
+	case errors.As(err, &o.refusal):
 		d.tally.Refused++
 		if len(d.all) != commits && !l.dead && !l.lied {
 			d.broken("what is refused leaves no trace", "%s was followed by a commit", by)
@@ -159,7 +157,49 @@ func (d *day) found() {
 	for i := range 1 + rng.IntN(3) {
 		d.newQueue(resource.Queue{Name: fmt.Sprintf("plain-%d", i), Environment: "plain"})
 	}
+	d.foundFairShares()
 	d.faults.off = false
+}
+
+// foundFairShares declares fair-share queues: beside the plain ones, or beside
+// one on an environment of its own.
+func (d *day) foundFairShares() {
+	environment := one(d.people, "plain", "mixed")
+	if environment == "mixed" {
+		d.newEnvironment("mixed", d.capacity())
+		d.newQueue(resource.Queue{Name: "plain-3", Environment: "mixed"})
+	}
+	for i := range 2 {
+		name := fmt.Sprintf("fair-%d", i)
+		d.newFairShare(name)
+		if i == 0 || d.people.IntN(2) == 0 {
+			d.newQueue(resource.Queue{Name: name, Environment: environment, Policy: name})
+		}
+	}
+}
+
+// identifiers are the share identifiers there are.
+var identifiers = []string{"ada", "bob", "team1", "team2", "team3"}
+
+func (d *day) newFairShare(name string) {
+	p := resource.Policy{Name: name, FairShare: d.fairShare()}
+	d.command("CreateSchedulingPolicy", p, never, func(ctx context.Context, g *governor.Governor) error { return g.CreatePolicy(ctx, p) })
+}
+
+// fairShare weighs some of the identifiers. Now and then it weighs one twice,
+// and is refused.
+func (d *day) fairShare() *resource.FairShare {
+	rng := d.people
+	f := &resource.FairShare{
+		Decay:       one(rng, 0, 10*time.Minute, time.Hour, 6*time.Hour),
+		Reservation: one[int64](rng, 0, 0, 25, 50, 90),
+	}
+	for _, identifier := range []string{"ada", "team*", "team1"} {
+		if rng.IntN(4) < 1+len(identifier)%2 {
+			f.Distribution = append(f.Distribution, resource.WeightedShare{Identifier: identifier, WeightFactor: one[int64](rng, 1, 5_000, 20_000, 1_000_000)})
+		}
+	}
+	return f
 }
 
 // capacity is of one instance type, or two.
@@ -178,24 +218,34 @@ func (d *day) newEnvironment(name string, limits []resource.Limit) {
 
 func (d *day) newPolicy(name string) {
 	rng := d.people
-	p := resource.Policy{Name: name, IdleAssignment: one(rng, resource.IdleFIFO, resource.IdleFIFO, resource.IdleFairShare)}
+	p := resource.Policy{Name: name, IdleAssignment: d.idleAssignment()}
 	if rng.IntN(2) == 0 {
-		p.Rules = resource.Rules{
-			Queueing:                  one(rng, resource.Strict, resource.BestEffort, resource.Backfill),
-			PriorityScope:             one(rng, resource.InEachShare, resource.InCohort),
-			Victims:                   one(rng, resource.LeastLostWork, resource.MostOverQuota, resource.NewestFirst),
-			BorrowerPreemption:        rng.IntN(2) == 0,
-			Rebalance:                 rng.IntN(2) == 0,
-			ShareUnallocated:          rng.IntN(2) == 0,
-			AssumedCheckpointInterval: one(rng, 0, 10*time.Minute),
-			MinRuntime:                one(rng, 0, 0, 10*time.Minute),
-			GracePeriod:               one(rng, 0, 0, time.Minute),
-		}
-	}
-	if d.habits.strict {
-		p.Rules.Queueing = resource.Strict
+		p.Rules = d.rules()
 	}
 	d.command("CreateSchedulingPolicy", p, never, func(ctx context.Context, g *governor.Governor) error { return g.CreatePolicy(ctx, p) })
+}
+
+func (d *day) idleAssignment() string {
+	return one(d.people, resource.IdleFIFO, resource.IdleFIFO, resource.IdleFairShare)
+}
+
+func (d *day) rules() resource.Rules {
+	rng := d.people
+	r := resource.Rules{
+		Queueing:                  one(rng, resource.Strict, resource.BestEffort, resource.Backfill),
+		PriorityScope:             one(rng, resource.InEachShare, resource.InCohort),
+		Victims:                   one(rng, resource.LeastLostWork, resource.MostOverQuota, resource.NewestFirst),
+		BorrowerPreemption:        rng.IntN(2) == 0,
+		Rebalance:                 rng.IntN(2) == 0,
+		ShareUnallocated:          rng.IntN(2) == 0,
+		AssumedCheckpointInterval: one(rng, 0, 10*time.Minute, time.Hour),
+		MinRuntime:                one(rng, 0, 0, 10*time.Minute),
+		GracePeriod:               one(rng, 0, 0, time.Minute),
+	}
+	if d.habits.strict {
+		r.Queueing = resource.Strict
+	}
+	return r
 }
 
 func (d *day) newQueue(q resource.Queue) {
@@ -215,6 +265,11 @@ func (d *day) timeLimits() []resource.TimeLimitAction {
 }
 
 func (d *day) newShare(queue, name string) {
+	s := d.share(queue, name)
+	d.command("CreateQuotaShare", s, never, func(ctx context.Context, g *governor.Governor) error { return g.CreateShare(ctx, s) })
+}
+
+func (d *day) share(queue, name string) resource.Share {
 	rng := d.people
 	s := resource.Share{
 		Queue: queue, Name: name, State: resource.Enabled, Limits: d.quota(),
@@ -230,7 +285,7 @@ func (d *day) newShare(queue, name string) {
 	if s.Sharing != resource.Reserve && rng.IntN(4) == 0 {
 		s.LendLimits = []resource.Limit{{Unit: instances[0], Max: rng.Int64N(4)}}
 	}
-	d.command("CreateQuotaShare", s, never, func(ctx context.Context, g *governor.Governor) error { return g.CreateShare(ctx, s) })
+	return s
 }
 
 func (d *day) quota() []resource.Limit {
@@ -241,15 +296,15 @@ func (d *day) quota() []resource.Limit {
 	return limits
 }
 
-// submit hands in a new job, or several to one lane.
+// submit hands in a new job, or several to one share or queue.
 func (d *day) submit() {
-	laneName := anyOf(d.people, d.books.lanes)
+	to := anyOf(d.people, d.books.takers())
 	for range one(d.people, 1, 1, 2, 5) {
-		d.send(d.submission(laneName))
+		d.send(d.submission(to))
 	}
 }
 
-func (d *day) submission(laneName string) governor.Submission {
+func (d *day) submission(to string) governor.Submission {
 	rng := d.people
 	s := governor.Submission{
 		Name: fmt.Sprintf("job-%d", d.tally.Commands), Priority: int32(rng.IntN(5)), TrainingJobName: "train",
@@ -268,12 +323,12 @@ func (d *day) submission(laneName string) governor.Submission {
 	for _, a := range s.Demand {
 		s.Workers += int(a.Quantity)
 	}
-	s.Queue = laneName
-	if l := d.books.lanes[laneName]; l != nil {
-		s.Queue = l.queue.Name
-		if l.share != nil {
-			s.Share = l.share.Name
-		}
+	s.Queue = to
+	if l := d.books.lanes[to]; l != nil && l.share != nil {
+		s.Queue, s.Share = l.queue.Name, l.share.Name
+	}
+	if q := d.books.queues[to]; q != nil && d.books.fairShare(q) != nil || rng.IntN(60) == 0 {
+		s.ShareIdentifier = one(rng, identifiers...)
 	}
 	if rng.IntN(2) == 0 {
 		s.Strategy = &job.Strategy{Attempts: 1 + rng.IntN(4)}
@@ -324,7 +379,7 @@ func (d *day) send(s governor.Submission) {
 		d.broken("a client token makes one job", "token %s made %s, and job %s before", s.Token, o.entry.Subject, first)
 	case first != "" && !same && o.accepted():
 		d.broken("a client token is for the same parameters", "token %s was taken again with others", s.Token)
-	case first != "" && same && o.refused:
+	case first != "" && same && o.refusal != nil:
 		d.broken("a repeated submission gets the first reply", "token %s was refused", s.Token)
 	case first != "" && o.accepted() && reply.ID != first:
 		d.broken("a repeated submission gets the first reply", "token %s made job %s, and the reply is job %s", s.Token, first, reply.ID)
@@ -368,8 +423,8 @@ func (d *day) state() *resource.State {
 
 func (d *day) changeShare() {
 	rng := d.people
-	l := d.books.lanes[anyOf(rng, d.books.lanes)]
-	if l == nil || l.share == nil {
+	l := d.books.lanes[anyOf(rng, d.books.shares())]
+	if l == nil {
 		return
 	}
 	if l.share.State == resource.Disabled {
@@ -443,9 +498,17 @@ func (d *day) updateQueue(c governor.QueueChange) {
 	d.command("UpdateJobQueue", c, never, func(ctx context.Context, g *governor.Governor) error { return g.UpdateQueue(ctx, c) })
 }
 
+// changePolicy changes what a policy of its kind has; now and then what one of
+// the other has, or nobody.
 func (d *day) changePolicy() {
-	idle := one(d.people, resource.IdleFIFO, resource.IdleFairShare, "RANDOM")
-	c := governor.PolicyChange{Name: anyOf(d.people, d.books.policies), IdleAssignment: &idle}
+	c := governor.PolicyChange{Name: anyOf(d.people, d.books.policies)}
+	p := d.books.policies[c.Name]
+	if fair := p != nil && p.FairShare != nil; fair != (d.people.IntN(10) == 0) {
+		c.FairShare = d.fairShare()
+	} else {
+		idle := one(d.people, resource.IdleFIFO, resource.IdleFairShare, "RANDOM")
+		c.IdleAssignment = &idle
+	}
 	d.command("UpdateSchedulingPolicy", c, never, func(ctx context.Context, g *governor.Governor) error { return g.UpdatePolicy(ctx, c) })
 }
 
@@ -455,11 +518,9 @@ func (d *day) createShare() {
 
 // deleteShare, and the like, is done as it must be: disable first.
 func (d *day) deleteShare() {
-	l := d.books.lanes[anyOf(d.people, d.books.lanes)]
-	if l == nil || l.share == nil {
-		return
+	if l := d.books.shares()[anyOf(d.people, d.books.shares())]; l != nil {
+		d.removeShare(l)
 	}
-	d.removeShare(l)
 }
 
 func (d *day) removeShare(l *lane) {
@@ -470,7 +531,11 @@ func (d *day) removeShare(l *lane) {
 }
 
 func (d *day) createQueue() {
-	d.newQueue(resource.Queue{Name: fmt.Sprintf("plain-%d", d.people.IntN(4)), Environment: anyOf(d.people, d.books.pools)})
+	q := resource.Queue{Name: fmt.Sprintf("plain-%d", d.people.IntN(4)), Environment: anyOf(d.people, d.books.pools)}
+	if d.people.IntN(2) == 0 {
+		q.Name, q.Policy = fmt.Sprintf("fair-%d", d.people.IntN(2)), anyOf(d.people, d.books.policies)
+	}
+	d.newQueue(q)
 }
 
 func (d *day) deleteQueue() {

@@ -180,6 +180,11 @@ func (r *replay) command(e *store.Entry) error {
 		return carryOut(ctx, e, g.UpdateShare)
 	case "DeleteQuotaShare":
 		return carryOut(ctx, e, func(ctx context.Context, r resource.Ref) error { return g.DeleteShare(ctx, r.Queue, r.Name) })
+	case "ApplyPolicy":
+		return carryOut(ctx, e, func(ctx context.Context, v governor.Declaration) error {
+			_, err := g.Apply(ctx, v, "")
+			return err
+		})
 	case "TagResource":
 		return carryOut(ctx, e, func(ctx context.Context, tags map[string]string) error {
 			return g.Tag(ctx, resource.Ref{Kind: resource.KindJob, Name: e.Subject}, tags)

@@ -218,14 +218,14 @@ func (d *day) answers(g *governor.Governor) string {
 		shares, err := g.Shares(d.ctx, q.Name)
 		put("shares of "+q.Name, shares, err)
 		snapshot, err := g.Snapshot(d.ctx, q.Name)
-		put("usage of "+q.Name, []any{snapshot.Total, snapshot.Shares}, err)
+		put("usage of "+q.Name, []any{snapshot.Total, snapshot.Shares, snapshot.FairShare, ids(snapshot.Front)}, err)
 	}
 	for _, j := range d.books.accepted {
 		if j.status.Finished() {
 			continue
 		}
 		why, err := g.Why(d.ctx, j.id)
-		if d.books.backfills(j.lane) {
+		if d.books.ages(j.lane) {
 			why.Reason, why.Sentence = nil, ""
 		}
 		put("job "+j.id, why, err)
@@ -235,9 +235,19 @@ func (d *day) answers(g *governor.Governor) string {
 	return string(text)
 }
 
-// backfills reports whether what a job waits for depends on when it was last
-// looked at: who passes a blocked head may do so only for so long.
-func (b *books) backfills(l *lane) bool {
+// ids are the jobs in front of a queue, in order.
+func ids(front []governor.Front) []string {
+	var ids []string
+	for _, f := range front {
+		ids = append(ids, f.Job.ID)
+	}
+	return ids
+}
+
+// ages reports whether what a job waits for depends on when it was last looked
+// at: who passes a blocked head may do so only for so long, and what is reserved
+// depends on who used something lately.
+func (b *books) ages(l *lane) bool {
 	p := b.policies[l.queue.Policy]
-	return p != nil && p.Rules.Queueing == resource.Backfill
+	return p != nil && (p.Rules.Queueing == resource.Backfill || p.FairShare != nil && p.FairShare.Reservation > 0)
 }
