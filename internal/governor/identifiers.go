@@ -109,7 +109,8 @@ func (t *turn) recount(q *queue) {
 	ended, err := t.cfg.Store.Ended(t.ctx, q.Name, t.now.Add(-q.policy.FairShare.Window()))
 	t.check("read what job queue "+q.Name+" used", err)
 	for i := range ended {
-		if j := &ended[i]; t.jobs[j.ID] == nil {
+		// A queue that had the name before may have left jobs behind.
+		if j := &ended[i]; t.jobs[j.ID] == nil && !j.CreatedAt.Before(q.CreatedAt) {
 			t.recountJob(q, j)
 		}
 	}

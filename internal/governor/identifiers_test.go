@@ -379,6 +379,24 @@ func (h *house) fairlyAgain() {
 	must(h.tb, h.governor.DeleteQueue(h.ctx(), "q"))
 }
 
+// TestANewQueueBeginsAnew makes a queue again under the name of one whose
+// identifiers have used something.
+func TestANewQueueBeginsAnew(t *testing.T) {
+	h := newHouse(t)
+	h.fairQueue(1, resource.FairShare{Decay: time.Hour})
+	h.submit(simulated.Program{Runtime: time.Minute}, submission("a1", 1, of("a")))
+	h.turn(time.Minute)
+	must(t, h.governor.UpdateQueue(h.ctx(), governor.QueueChange{Name: "q", State: ptr(resource.Disabled)}))
+	must(t, h.governor.DeleteQueue(h.ctx(), "q"))
+	must(t, h.governor.CreateQueue(h.ctx(), resource.Queue{Name: "q", Environment: "env", Policy: "fair"}))
+	for _, when := range []string{"at once", "after a restart"} {
+		if got := h.identifiers(); got != "" {
+			t.Errorf("%s the new queue has identifiers %q that used something", when, got)
+		}
+		h.restart()
+	}
+}
+
 // TestRestartKeepsWhatWasUsed has two houses live the same life, one of which
 // is restarted again and again: their journals are the same, word for word.
 func TestRestartKeepsWhatWasUsed(t *testing.T) {
