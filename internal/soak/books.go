@@ -258,15 +258,14 @@ func (b *books) tell(j *entry, s stop) error {
 	if !j.status.Holds() {
 		return breaks("only who holds capacity is told to stop", "job %s is %s", j.id, j.status)
 	}
-	b.touched[j] = true
-	if j.stop == nil {
-		j.lane.stopping = plus(j.lane.stopping, j.demand, 1)
-		j.stop = &s
+	if j.stop != nil && finality(s.cause) <= finality(j.stop.cause) {
 		return nil
 	}
-	if finality(s.cause) > finality(j.stop.cause) {
-		j.stop = &s
+	b.touched[j] = true
+	if j.stop == nil {
+		plus(j.lane.stopping, j.demand, 1)
 	}
+	j.stop = &s
 	return nil
 }
 
@@ -508,11 +507,10 @@ func (b *books) release(j *entry) {
 	delete(b.holding, j)
 }
 
-func plus(to, demand map[string]int64, sign int64) map[string]int64 {
+func plus(to, demand map[string]int64, sign int64) {
 	for unit, n := range demand {
 		to[unit] += sign * n
 	}
-	return to
 }
 
 // ahead orders the jobs of one lane: priority, then creation, then number.

@@ -59,6 +59,13 @@ func (b *books) strict(l *lane) bool {
 	return p == nil || p.Rules.Queueing == resource.Strict
 }
 
+// steady reports whether jobs of the lane preempt for their share's quota or
+// their rank in it alone: then who stopped for a job stops for it once.
+func (b *books) steady(l *lane) bool {
+	p := b.policies[l.queue.Policy]
+	return b.strict(l) && !p.Rules.BorrowerPreemption && !p.Rules.Rebalance
+}
+
 // head is the lane's first waiting job that is not in a backoff; nil: none.
 func (b *books) head(l *lane, now time.Time) *entry {
 	var first *entry
@@ -196,23 +203,34 @@ func (b *books) checkVictim(v victim) error {
 	if err := b.checkGround(v); err != nil {
 		return err
 	}
-	if o := b.outranked[v.of]; o != nil && o.by == v.entry && !o.exposed {
-		return breaks("I8: no ping-pong", "job %s was preempted for job %s, and now preempts it", v.of.id, v.id)
-	}
-	if o := b.outranked[v.entry]; o != nil && o.by == v.of && o.changes == b.changes {
-		return breaks("nobody stops for a job twice", "job %s does for job %s, and nobody came or ended since", v.id, v.of.id)
+	if err := b.checkPingPong(v); err != nil {
+		return err
 	}
 	b.outranked[v.entry] = &outranking{by: v.of, changes: b.changes}
 	b.preempted++
 	return nil
 }
 
-// outranking is whom a job was preempted for, and whether that one's share has
-// borrowed since, be it for that job: then it put it at risk itself.
+// checkPingPong is I8: if a preempted b, b does not preempt a. It may where two
+// things have changed in between: a's share has borrowed, be it for a, and put it
+// at risk itself; and jobs have come or ended, so that b may be entitled now to
+// what it was outbid for.
+func (b *books) checkPingPong(v victim) error {
+	if o := b.outranked[v.of]; o != nil && o.by == v.entry && (!o.exposed || o.changes == b.changes) {
+		return breaks("I8: no ping-pong", "job %s was preempted for job %s, and now preempts it", v.of.id, v.id)
+	}
+	if o := b.outranked[v.entry]; o != nil && o.by == v.of && o.changes == b.changes && b.steady(v.lane) {
+		return breaks("I8: no ping-pong", "job %s is preempted for job %s again, and nobody has come or ended since it was last", v.id, v.of.id)
+	}
+	return nil
+}
+
+// outranking is whom a job was preempted for, the number of changes by then, and
+// whether the other's share has borrowed since.
 type outranking struct {
 	by      *entry
+	changes int
 	exposed bool
-	changes int // of the books, by then
 }
 
 // expose notes that a share borrows.
