@@ -43,6 +43,7 @@ type Cohort struct {
 	hopeful   []*share // blocked, but for a choice of victims that time may change
 	claiming  []*share // with nominated jobs
 	putOff    []*share // with jobs that could delay a blocked one
+	withheld  []*share // fair shares for which too little would be left for others
 	settled   []*share // for whom what is on its way back was not enough
 	lingering []*share // for whose jobs somebody has just stopped
 	parking   []*share // of whose jobs some may have become, or ceased to be, parked
@@ -212,7 +213,7 @@ func (c *Cohort) RemoveShare(name string) error {
 	}
 	c.unstage(s)
 	gone := func(other *share) bool { return other == s }
-	for _, list := range []*[]*share{&c.list, &c.fair, &c.lingering, &c.dirty, &c.hopeful, &c.claiming, &c.putOff, &c.settled, &c.parking} {
+	for _, list := range []*[]*share{&c.list, &c.fair, &c.lingering, &c.dirty, &c.hopeful, &c.claiming, &c.putOff, &c.withheld, &c.settled, &c.parking} {
 		*list = slices.DeleteFunc(*list, gone)
 	}
 	delete(c.shares, name)

@@ -137,6 +137,13 @@ func (c *Cohort) settleRecords(now int64) {
 	c.nowMillis = now
 	for _, s := range c.fair {
 		s.record.settle(now)
+		s.settleUse()
+	}
+}
+
+// settleUse counts, from now on, with what a fair share uses now.
+func (s *share) settleUse() {
+	if s.record != nil {
 		s.record.rate = s.inUse()
 	}
 }

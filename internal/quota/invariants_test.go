@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +18,8 @@ type invariant struct {
 
 // invariants are those that one decision alone can break. I8 and I9 are about
 // whole histories, which the type history watches, I10 about two of them; I6 is
-// checked for all victims of a head together, with that no victim can be spared.
+// checked for all victims of a head together, with that no victim can be spared,
+// when the plain pass tells them to stop.
 var invariants = []invariant{
 	{"I1", capacityHolds},
 	{"I2", limitsHold},
@@ -32,7 +34,13 @@ var invariants = []invariant{
 // they break.
 func checkInvariants(before *plain, decisions []quota.Decision) error {
 	state := before.clone()
+	state.granted = map[quota.JobID]bool{}
+	told := map[quota.JobID]quota.Kind{}
 	for i, d := range decisions {
+		if was := told[d.Job]; was == quota.Grant && d.Kind == quota.Preempt {
+			return fmt.Errorf("job %d is told to start and to stop", d.Job)
+		}
+		told[d.Job] = d.Kind
 		if err := gangsAreWhole(state, d); err != nil {
 			return fmt.Errorf("I4 broken by decision %d, %+v: %w", i, d, err)
 		}
@@ -235,80 +243,50 @@ func checkConserves(after *plain) error {
 	return nil
 }
 
-// checkVictims looks at all together that were told to stop for one head at a
-// time. The plain pass says which those are, and what was claimed then.
-func checkVictims(before *plain, decisions []quota.Decision) error {
-	state := before.clone()
-	for i := 0; i < len(decisions); {
-		n := 1
-		if decisions[i].Kind == quota.Preempt {
-			probe := state.clone()
-			n = len(probe.look())
-			told := decisions[i : i+n]
-			if err := noShareLosesItsOwn(state, told); err != nil {
-				return err
-			}
-			state.claims = probe.claims
-			if err := noneCanBeSpared(state, told); err != nil {
-				return err
-			}
-			state.claims = map[quota.JobID]claim{}
-		}
-		for ; n > 0; n-- {
-			state.apply(decisions[i])
-			i++
-		}
+// check looks at those that a job makes stop, all together, as things are then.
+func (p *plain) check(j *plainJob, victims []victim) {
+	if len(victims) == 0 || p.broken != nil {
+		return
 	}
-	return nil
+	c := choice{p: p, books: p.projected(), job: j, short: j.units}
+	p.broken = cmp.Or(c.noShareLosesItsOwn(victims), c.noneCanBeSpared(victims))
 }
 
 // noShareLosesItsOwn is I6: a share within its nominal never loses a job to
 // another share. They can stop one after the other, in some order, each of a
-// share that still uses more than its nominal of what the job holds; whoever told
-// to stop before is lost already.
-func noShareLosesItsOwn(state *plain, told []quota.Decision) error {
-	b := state.projected()
-	demanded := slices.Collect(maps.Keys(state.jobs[told[0].For].Demand))
+// share that still uses more than its nominal of what the job holds; whoever was
+// told to stop before is lost already.
+func (c *choice) noShareLosesItsOwn(victims []victim) error {
 	over := map[string]bool{}
-	for i, d := range told {
-		if d.Share == d.ForShare {
+	for i, v := range victims {
+		switch {
+		case v.Share == c.job.Share:
 			continue
+		case v.own():
+			return fmt.Errorf("I6 broken: job %d of share %s stops on ground %s for share %s", v.ID, v.Share, v.ground, c.job.Share)
 		}
-		if d.Ground == quota.InShare {
-			return fmt.Errorf("I6 broken: job %d of share %s stops on ground %s for share %s", d.Job, d.Share, d.Ground, d.ForShare)
-		}
-		others := victimsIn(state, slices.Concat(told[:i], told[i+1:]))
-		left := b.without(others)
-		over[d.Share] = over[d.Share] || state.over(left, d.Share, demandedOf(state.jobs[d.Job], demanded))
+		left := c.books.without(slices.Concat(victims[:i], victims[i+1:]))
+		over[v.Share] = over[v.Share] || c.p.over(left, v.Share, demandedOf(v.plainJob, c.short))
 	}
 	for share, lastWasOver := range over {
 		if !lastWasOver {
-			return fmt.Errorf("I6 broken: share %s loses what is within its nominal: %s", share, tell(told))
+			return fmt.Errorf("I6 broken: share %s loses what is within its nominal to job %d", share, c.job.ID)
 		}
 	}
 	return nil
 }
 
 // noneCanBeSpared: the set of victims is minimal.
-func noneCanBeSpared(state *plain, told []quota.Decision) error {
-	j := state.jobs[told[0].For]
-	c := choice{p: state, books: state.projected(), job: j}
-	if !c.wouldFit(victimsIn(state, told)) {
-		return fmt.Errorf("job %d does not fit even without its %d victims", j.ID, len(told))
+func (c *choice) noneCanBeSpared(victims []victim) error {
+	if !c.wouldFit(victims) {
+		return fmt.Errorf("job %d does not fit even without its %d victims", c.job.ID, len(victims))
 	}
-	for i, d := range told {
-		if c.wouldFit(victimsIn(state, slices.Concat(told[:i], told[i+1:]))) {
-			return fmt.Errorf("job %d fits if victim %d is spared", j.ID, d.Job)
+	for i, v := range victims {
+		if c.wouldFit(slices.Concat(victims[:i], victims[i+1:])) {
+			return fmt.Errorf("job %d fits if victim %d is spared", c.job.ID, v.ID)
 		}
 	}
 	return nil
-}
-
-func victimsIn(state *plain, told []quota.Decision) (victims []victim) {
-	for _, d := range told {
-		victims = append(victims, victim{plainJob: state.jobs[d.Job], ground: d.Ground})
-	}
-	return victims
 }
 
 // wouldFit: what is reclaimed must leave the job entitled, and what is taken

@@ -28,6 +28,7 @@ type held struct {
 	since    int64
 	key      int64 // its place in the roll
 	saved    bool  // and in which of its lists
+	granted  int32 // its grant's place, from 1, among the decisions of the pass that granted it
 	stopping *Preemption
 }
 

@@ -34,7 +34,8 @@ const (
 // applies its decisions to the cohort: what it grants is held from now on, what
 // it preempts is stopping. After every grant and preemption all heads are
 // candidates again and all claims are derived anew, so a second pass at once
-// decides nothing more. Among the entitled, and among those that borrow, first
+// decides nothing more. No pass tells a job to start and to stop. Among the
+// entitled, and among those that borrow, first
 // come the heads of shares that jobs stop for: what was taken back for them is
 // theirs to claim. Park decisions come last, in order of share name.
 func (c *Cohort) Pass(now time.Time) []Decision {
@@ -51,7 +52,7 @@ func (c *Cohort) Pass(now time.Time) []Decision {
 	}
 	p.endPrecedence()
 	p.park()
-	return p.decisions
+	return p.told()
 }
 
 // pass is one pass under way.
@@ -59,6 +60,15 @@ type pass struct {
 	*Cohort
 	now       int64
 	decisions []Decision
+	annulled  map[*entry]bool // whose grant was taken back before it was told
+}
+
+// told returns the decisions but those that were taken back.
+func (p *pass) told() []Decision {
+	if len(p.annulled) == 0 {
+		return p.decisions
+	}
+	return slices.DeleteFunc(p.decisions, func(d Decision) bool { return d.Kind == "" })
 }
 
 // plan is how a job could start: on which ground, and after which jobs stop.
@@ -100,6 +110,7 @@ func (c *Cohort) wakeUp(now int64) {
 func (c *Cohort) reconsider() {
 	c.withdrawClaims()
 	c.touchThe(&c.hopeful)
+	c.touchThe(&c.withheld)
 }
 
 // withdrawClaims has all claims derived anew, and everybody looked at again for
@@ -488,6 +499,11 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 	alternative, spared := plan.field.passedOver(plan.victims)
 	candidates := plan.field.size()
 	for _, v := range plan.victims {
+		if p.isFresh(v.job) {
+			p.annul(v.job)
+			p.promise(s, front.id)
+			continue
+		}
 		p.decisions = append(p.decisions, Decision{
 			Kind: Preempt, Job: v.job.id, Share: v.job.share().def.Name,
 			Ground: v.ground, For: front.id, ForShare: s.def.Name,
@@ -498,16 +514,39 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 	}
 }
 
+// isFresh reports whether the job was granted in this pass, for the first time.
+func (p *pass) isFresh(e *entry) bool {
+	at := int(e.held.granted) - 1
+	return at >= 0 && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id && !p.annulled[e]
+}
+
+// annul takes back a grant of this pass: the job never started, and waits as
+// before. That happens where another job comes to be looked at only after those
+// before it in its share were found blocked. What the grant took goes to that one.
+func (p *pass) annul(e *entry) {
+	if p.annulled == nil {
+		p.annulled = map[*entry]bool{}
+	}
+	p.annulled[e] = true
+	p.decisions[e.held.granted-1] = Decision{}
+	p.drop(e)
+	e.share().settleUse()
+	p.wait(e, 0)
+}
+
 func (p *pass) grant(s *share, front *entry, ground Ground) {
 	s.leave(front)
-	if p.policy.Queueing == Strict {
+	if s.owed.forget(front.id); p.policy.Queueing == Strict {
 		s.owed.back = nil
 	}
-	delete(s.told, front)
-	p.hold(front, p.now)
-	if s.record != nil {
-		s.record.rate = s.inUse()
+	if len(s.told) > 0 {
+		p.listForParking(s)
 	}
+	p.hold(front, p.now)
+	if s.settleUse(); s.record != nil {
+		p.touchThe(&p.withheld) // the more use something, the less is reserved for those that do not
+	}
+	front.held.granted = int32(len(p.decisions) + 1)
 	p.decisions = append(p.decisions, Decision{
 		Kind: Grant, Job: front.id, Share: s.def.Name, Ground: ground,
 		Borrowed: p.borrowed(s, front.line.shape),

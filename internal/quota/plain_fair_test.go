@@ -124,14 +124,10 @@ func (p *plain) reservedFor(j *plainJob) (unit quota.Unit, lacks int64) {
 	return "", 0
 }
 
-// whenForgotten are the instants at which what the share used will count less.
-func (p *plain) whenForgotten(share string) (instants []time.Time) {
+// whenForgotten is when what the share used will first count less.
+func (p *plain) whenForgotten(share string) time.Time {
 	width := widthOf(p.shares[share].Fair)
-	newest := p.now.UnixMilli() / width
-	for part := range int64(partsOfWindow) {
-		instants = append(instants, time.UnixMilli((newest+part+1)*width).UTC())
-	}
-	return instants
+	return time.UnixMilli((p.now.UnixMilli()/width + 1) * width).UTC()
 }
 
 // setFairShare declares an identifier of the one fair-share queue: it owns the

@@ -18,6 +18,7 @@ func (p *plain) Pass(now time.Time) []quota.Decision {
 	p.now = now
 	p.count()
 	p.claims, p.turns = map[quota.JobID]claim{}, map[string]*turn{}
+	p.granted, p.annulled, p.broken = map[quota.JobID]bool{}, map[quota.JobID]bool{}, nil
 	var decisions []quota.Decision
 	for !p.policy.Paused {
 		found := p.look()
@@ -34,7 +35,23 @@ func (p *plain) Pass(now time.Time) []quota.Decision {
 		u.rate = p.inUse(name)
 	}
 	p.explain()
-	return decisions
+	return withoutAnnulled(decisions)
+}
+
+// annul is a decision that is told to nobody: a grant of the same pass is taken
+// back, for another job.
+const annul quota.Kind = "annul"
+
+// withoutAnnulled leaves out what was granted and taken back.
+func withoutAnnulled(decisions []quota.Decision) (told []quota.Decision) {
+	for _, d := range decisions {
+		if d.Kind != annul {
+			told = append(told, d)
+			continue
+		}
+		told = slices.DeleteFunc(told, func(g quota.Decision) bool { return g.Kind == quota.Grant && g.Job == d.Job })
+	}
+	return told
 }
 
 // step is a part of the pass.
@@ -514,10 +531,16 @@ func (p *plain) apply(d quota.Decision) {
 	j := p.jobs[d.Job]
 	switch d.Kind {
 	case quota.Grant:
-		j.holding, j.parked = &quota.Holding{Since: p.now}, ""
+		j.holding = &quota.Holding{Since: p.now}
+		p.granted[j.ID] = true
+		delete(p.givenBack[j.Share], j.ID)
 		if p.policy.Queueing == quota.Strict {
 			delete(p.givenBack, j.Share)
 		}
+	case annul:
+		j.holding = nil
+		p.annulled[j.ID] = true
+		p.promise(d.ForShare, d.For)
 	case quota.Preempt:
 		j.holding.Stopping = &quota.Preemption{Ground: d.Ground, For: d.For, ForShare: d.ForShare}
 	case quota.Park:
@@ -627,6 +650,11 @@ func (p *plain) units() []quota.Unit {
 // nothing passes the head, so no other is looked at.
 func (p *plain) park() []quota.Decision {
 	var decisions []quota.Decision
+	for _, j := range p.jobs {
+		if holds(j) {
+			j.parked = ""
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.shares)) {
 		var parked, freed []quota.Decision
 		for i, j := range p.line(name) {

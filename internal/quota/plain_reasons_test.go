@@ -205,7 +205,7 @@ func (p *plain) Wake() (at time.Time, ok bool) {
 	var instants []time.Time
 	for _, j := range p.jobs {
 		if _, lacks := p.reservedFor(j); j.holding == nil && lacks > 0 {
-			instants = append(instants, p.whenForgotten(j.Share)...)
+			instants = append(instants, p.whenForgotten(j.Share))
 		}
 		switch {
 		case j.holding == nil && j.NotBefore.After(p.now):

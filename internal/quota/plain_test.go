@@ -26,10 +26,13 @@ type plain struct {
 	givenBack map[string]map[quota.JobID]bool
 	use       map[string]*use // by fair share
 
-	now     time.Time                    // of the last pass
-	claims  map[quota.JobID]claim        // the nominated jobs of the last pass
-	turns   map[string]*turn             // how far the shares got in its last look
-	reasons map[quota.JobID]quota.Reason // as of the last pass
+	now      time.Time                    // of the last pass
+	granted  map[quota.JobID]bool         // in it
+	annulled map[quota.JobID]bool         // whose grant was taken back in it
+	broken   error                        // what it broke
+	claims   map[quota.JobID]claim        // the nominated jobs of the last pass
+	turns    map[string]*turn             // how far the shares got in its last look
+	reasons  map[quota.JobID]quota.Reason // as of the last pass
 }
 
 // plainJob is a job and what it holds; holding is nil while it waits.

@@ -398,13 +398,21 @@ func newestFirst(victims []victim) []quota.JobID {
 	return ids
 }
 
-// preempt tells the victims to stop; without victims it decides nothing.
+// preempt tells the victims to stop; without victims it decides nothing. Who was
+// granted in this pass has not been told so: that is taken back instead, once.
 func (p *plain) preempt(j *plainJob, chosen plan) []quota.Decision {
+	p.check(j, chosen.victims)
 	spared := slices.IndexFunc(chosen.candidates, func(c victim) bool {
 		return !slices.ContainsFunc(chosen.victims, func(v victim) bool { return v.ID == c.ID })
 	})
 	var decisions []quota.Decision
 	for _, v := range chosen.victims {
+		if p.granted[v.ID] && !p.annulled[v.ID] {
+			d := quota.Decision{Kind: annul, Job: v.ID, For: j.ID, ForShare: j.Share}
+			p.apply(d)
+			decisions = append(decisions, d)
+			continue
+		}
 		d := quota.Decision{
 			Kind: quota.Preempt, Job: v.ID, Share: v.Share, Ground: v.ground, For: j.ID, ForShare: j.Share,
 			LostWork: v.lost, Candidates: len(chosen.candidates),

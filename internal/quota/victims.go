@@ -69,6 +69,7 @@ func (p *pass) planEntitled(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	d := front.line.shape
 	if _, lacks := p.reserved(s, d); lacks > 0 {
 		p.lookAgainAt((s.record.latest + 1) * s.record.width * int64(time.Millisecond))
+		p.withheld = append(p.withheld, s)
 		return plan{}, false, true
 	}
 	short := p.short(s, d)
