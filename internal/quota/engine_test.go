@@ -247,14 +247,13 @@ var stories = []story{
 	{
 		name:     "nobody is granted and preempted in one pass",
 		capacity: of(2),
-		policy:   quota.Policy{Queueing: quota.BestEffort},
 		shares: []quota.Share{
 			{Name: "owner", Nominal: of(1), Sharing: quota.LendAndBorrow, BorrowPercent: quota.Unlimited},
 			{Name: "guest", Nominal: of(0), Sharing: quota.LendAndBorrow, BorrowPercent: quota.Unlimited},
 			{Name: "other", Nominal: of(1), Sharing: quota.Lend},
 		},
 		events: []event{
-			{submit: []job{{"busy", "other", 0, of(1), 0}}, want: []string{"grant busy: entitled"}},
+			{policy: &quota.Policy{Queueing: quota.BestEffort}, submit: []job{{"busy", "other", 0, of(1), 0}}, want: []string{"grant busy: entitled"}},
 			{at: time.Second, submit: []job{{"borrower", "guest", 0, of(1), 0}, {"large", "owner", 1, of(2), 0}, {"small", "owner", 0, of(1), 0}},
 				want: []string{"grant small: entitled"}, waits: map[string]string{"borrower": "INSUFFICIENT_QUOTA"}},
 		},

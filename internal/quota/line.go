@@ -135,6 +135,7 @@ func (l *line) next() *entry {
 // skip goes on to the first job of the line that declares to last no longer, if
 // there is one.
 func (s *share) skip(l *line, longest int64) bool {
+	l.short = nil // for it, too, less time may be left than before
 	for _, e := range l.jobs.items {
 		if e.maxRuntime > 0 && e.maxRuntime <= longest && (l.short == nil || e.ahead(l.short)) {
 			l.short = e
