@@ -35,12 +35,7 @@ var invariants = []invariant{
 func checkInvariants(before *plain, decisions []quota.Decision) error {
 	state := before.clone()
 	state.granted = map[quota.JobID]bool{}
-	told := map[quota.JobID]quota.Kind{}
 	for i, d := range decisions {
-		if was := told[d.Job]; was == quota.Grant && d.Kind == quota.Preempt {
-			return fmt.Errorf("job %d is told to start and to stop", d.Job)
-		}
-		told[d.Job] = d.Kind
 		if err := gangsAreWhole(state, d); err != nil {
 			return fmt.Errorf("I4 broken by decision %d, %+v: %w", i, d, err)
 		}

@@ -10,20 +10,20 @@ import (
 func TestSkipWithLessTime(t *testing.T) {
 	c := NewCohort(Policy{Queueing: Backfill})
 	c.SetShare(Share{Name: "s"})
-	for id, minutes := range map[JobID]time.Duration{1: 60, 2: 20, 3: 10} {
-		if err := c.Add(Job{ID: id, Share: "s", Demand: Amounts{"gpu": 1}, MaxRuntime: minutes * time.Minute}); err != nil {
+	for id, most := range map[JobID]time.Duration{1: time.Hour, 2: 20 * time.Minute, 3: 10 * time.Minute} {
+		if err := c.Add(Job{ID: id, Share: "s", Demand: Amounts{"gpu": 1}, MaxRuntime: most}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := c.shares["s"]
 	l := s.open.first()
 	for _, tt := range []struct {
-		minutes time.Duration
-		want    JobID // 0: nobody
-	}{{30, 2}, {15, 3}, {5, 0}} {
-		passed := s.skip(l, int64(tt.minutes*time.Minute))
+		left time.Duration
+		want JobID // 0: nobody
+	}{{30 * time.Minute, 2}, {15 * time.Minute, 3}, {5 * time.Minute, 0}} {
+		passed := s.skip(l, int64(tt.left))
 		if passed != (tt.want != 0) || passed && l.next().id != tt.want {
-			t.Errorf("with %d minutes left, job %d may pass (%v), want %d", tt.minutes, l.next().id, passed, tt.want)
+			t.Errorf("with %v left, job %d may pass (%v), want %d", tt.left, l.next().id, passed, tt.want)
 		}
 	}
 }

@@ -34,10 +34,11 @@ const (
 // applies its decisions to the cohort: what it grants is held from now on, what
 // it preempts is stopping. After every grant and preemption all heads are
 // candidates again and all claims are derived anew, so a second pass at once
-// decides nothing more. No pass tells a job to start and to stop. Among the
-// entitled, and among those that borrow, first
-// come the heads of shares that jobs stop for: what was taken back for them is
-// theirs to claim. Park decisions come last, in order of share name.
+// decides nothing more. Who is granted something and would lose it to another in
+// the same pass is not told of either, unless jobs would take it from each other
+// in turn. Among the entitled, and among those that borrow, first come the heads
+// of shares that jobs stop for: what was taken back for them is theirs to claim.
+// Park decisions come last, in order of share name.
 func (c *Cohort) Pass(now time.Time) []Decision {
 	at := now.UnixNano()
 	c.wakeUp(at)
@@ -60,8 +61,11 @@ type pass struct {
 	*Cohort
 	now       int64
 	decisions []Decision
-	annulled  map[*entry]bool // whose grant was taken back before it was told
+	annulled  map[annulment]bool // grants taken back before they were told
 }
+
+// annulment is whose grant was taken back, and for whom.
+type annulment struct{ granted, taker *entry }
 
 // told returns the decisions but those that were taken back.
 func (p *pass) told() []Decision {
@@ -499,8 +503,8 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 	alternative, spared := plan.field.passedOver(plan.victims)
 	candidates := plan.field.size()
 	for _, v := range plan.victims {
-		if p.isFresh(v.job) {
-			p.annul(v.job)
+		if p.isFresh(v.job) && !p.annulled[annulment{v.job, front}] {
+			p.annul(v.job, front)
 			p.promise(s, front.id)
 			continue
 		}
@@ -514,20 +518,21 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 	}
 }
 
-// isFresh reports whether the job was granted in this pass, for the first time.
+// isFresh reports whether the job was granted in this pass.
 func (p *pass) isFresh(e *entry) bool {
 	at := int(e.held.granted) - 1
-	return at >= 0 && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id && !p.annulled[e]
+	return at >= 0 && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id
 }
 
 // annul takes back a grant of this pass: the job never started, and waits as
 // before. That happens where another job comes to be looked at only after those
-// before it in its share were found blocked. What the grant took goes to that one.
-func (p *pass) annul(e *entry) {
+// before it in its share were found blocked. What the grant took goes to that one,
+// and never twice from the same to the same, lest there be no end of it.
+func (p *pass) annul(e, taker *entry) {
 	if p.annulled == nil {
-		p.annulled = map[*entry]bool{}
+		p.annulled = map[annulment]bool{}
 	}
-	p.annulled[e] = true
+	p.annulled[annulment{e, taker}] = true
 	p.decisions[e.held.granted-1] = Decision{}
 	p.drop(e)
 	e.share().settleUse()

@@ -18,7 +18,7 @@ func (p *plain) Pass(now time.Time) []quota.Decision {
 	p.now = now
 	p.count()
 	p.claims, p.turns = map[quota.JobID]claim{}, map[string]*turn{}
-	p.granted, p.annulled, p.broken = map[quota.JobID]bool{}, map[quota.JobID]bool{}, nil
+	p.granted, p.annulled, p.broken = map[quota.JobID]bool{}, map[annulment]bool{}, nil
 	var decisions []quota.Decision
 	for !p.policy.Paused {
 		found := p.look()
@@ -41,6 +41,8 @@ func (p *plain) Pass(now time.Time) []quota.Decision {
 // annul is a decision that is told to nobody: a grant of the same pass is taken
 // back, for another job.
 const annul quota.Kind = "annul"
+
+type annulment struct{ granted, taker quota.JobID }
 
 // withoutAnnulled leaves out what was granted and taken back.
 func withoutAnnulled(decisions []quota.Decision) (told []quota.Decision) {
@@ -539,7 +541,7 @@ func (p *plain) apply(d quota.Decision) {
 		}
 	case annul:
 		j.holding = nil
-		p.annulled[j.ID] = true
+		p.annulled[annulment{j.ID, d.For}] = true
 		p.promise(d.ForShare, d.For)
 	case quota.Preempt:
 		j.holding.Stopping = &quota.Preemption{Ground: d.Ground, For: d.For, ForShare: d.ForShare}

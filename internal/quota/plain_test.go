@@ -28,7 +28,7 @@ type plain struct {
 
 	now      time.Time                    // of the last pass
 	granted  map[quota.JobID]bool         // in it
-	annulled map[quota.JobID]bool         // whose grant was taken back in it
+	annulled map[annulment]bool           // grants that were taken back in it
 	broken   error                        // what it broke
 	claims   map[quota.JobID]claim        // the nominated jobs of the last pass
 	turns    map[string]*turn             // how far the shares got in its last look

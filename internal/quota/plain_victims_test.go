@@ -399,7 +399,8 @@ func newestFirst(victims []victim) []quota.JobID {
 }
 
 // preempt tells the victims to stop; without victims it decides nothing. Who was
-// granted in this pass has not been told so: that is taken back instead, once.
+// granted in this pass has not been told so: that is taken back instead, but not
+// twice for the same job.
 func (p *plain) preempt(j *plainJob, chosen plan) []quota.Decision {
 	p.check(j, chosen.victims)
 	spared := slices.IndexFunc(chosen.candidates, func(c victim) bool {
@@ -407,7 +408,7 @@ func (p *plain) preempt(j *plainJob, chosen plan) []quota.Decision {
 	})
 	var decisions []quota.Decision
 	for _, v := range chosen.victims {
-		if p.granted[v.ID] && !p.annulled[v.ID] {
+		if p.granted[v.ID] && !p.annulled[annulment{v.ID, j.ID}] {
 			d := quota.Decision{Kind: annul, Job: v.ID, For: j.ID, ForShare: j.Share}
 			p.apply(d)
 			decisions = append(decisions, d)
