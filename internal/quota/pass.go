@@ -408,9 +408,13 @@ func (p *pass) planOwed(s *share, front *entry) (plan, bool) {
 }
 
 // carryOut preempts the plan's victims, or grants the front its demand if that
-// is covered now; otherwise the front is nominated, and claims it.
+// is covered now; otherwise the front is nominated, and claims it. Victims that
+// were granted in this pass only do not start, and the front is looked at again:
+// without them the others may not be over their quota.
 func (p *pass) carryOut(s *share, front *entry, plan plan) {
 	switch {
+	case p.annulAny(plan.victims, front):
+		p.promise(s, front.id)
 	case len(plan.victims) > 0:
 		p.preempt(plan, s, front)
 	case p.covered(s, front.line.shape, plan):
@@ -503,11 +507,6 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 	alternative, spared := plan.field.passedOver(plan.victims)
 	candidates := plan.field.size()
 	for _, v := range plan.victims {
-		if p.isFresh(v.job) && !p.annulled[annulment{v.job, front}] {
-			p.annul(v.job, front)
-			p.promise(s, front.id)
-			continue
-		}
 		p.decisions = append(p.decisions, Decision{
 			Kind: Preempt, Job: v.job.id, Share: v.job.share().def.Name,
 			Ground: v.ground, For: front.id, ForShare: s.def.Name,
@@ -522,6 +521,19 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 func (p *pass) isFresh(e *entry) bool {
 	at := int(e.held.granted) - 1
 	return at >= 0 && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id
+}
+
+// annulAny takes back what victims were granted in this pass, and reports
+// whether there was any.
+func (p *pass) annulAny(victims []victim, taker *entry) bool {
+	found := false
+	for _, v := range victims {
+		if p.isFresh(v.job) && !p.annulled[annulment{v.job, taker}] {
+			p.annul(v.job, taker)
+			found = true
+		}
+	}
+	return found
 }
 
 // annul takes back a grant of this pass: the job never started, and waits as

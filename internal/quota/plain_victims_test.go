@@ -398,22 +398,31 @@ func newestFirst(victims []victim) []quota.JobID {
 	return ids
 }
 
+// annul takes back what victims were granted in this pass.
+func (p *plain) annul(j *plainJob, victims []victim) (decisions []quota.Decision) {
+	for _, v := range victims {
+		if p.granted[v.ID] && !p.annulled[annulment{v.ID, j.ID}] {
+			d := quota.Decision{Kind: annul, Job: v.ID, For: j.ID, ForShare: j.Share}
+			p.apply(d)
+			decisions = append(decisions, d)
+		}
+	}
+	return decisions
+}
+
 // preempt tells the victims to stop; without victims it decides nothing. Who was
-// granted in this pass has not been told so: that is taken back instead, but not
-// twice for the same job.
+// granted in this pass has not been told so: only that is taken back then, but
+// not twice for the same job.
 func (p *plain) preempt(j *plainJob, chosen plan) []quota.Decision {
 	p.check(j, chosen.victims)
 	spared := slices.IndexFunc(chosen.candidates, func(c victim) bool {
 		return !slices.ContainsFunc(chosen.victims, func(v victim) bool { return v.ID == c.ID })
 	})
-	var decisions []quota.Decision
+	decisions := p.annul(j, chosen.victims)
+	if len(decisions) > 0 {
+		return decisions
+	}
 	for _, v := range chosen.victims {
-		if p.granted[v.ID] && !p.annulled[annulment{v.ID, j.ID}] {
-			d := quota.Decision{Kind: annul, Job: v.ID, For: j.ID, ForShare: j.Share}
-			p.apply(d)
-			decisions = append(decisions, d)
-			continue
-		}
 		d := quota.Decision{
 			Kind: quota.Preempt, Job: v.ID, Share: v.Share, Ground: v.ground, For: j.ID, ForShare: j.Share,
 			LostWork: v.lost, Candidates: len(chosen.candidates),

@@ -36,7 +36,6 @@ type day struct {
 	store  *memory.Store // what is durable
 	landed []store.Batch // commits that nobody has looked at yet
 	all    []store.Batch // commits that were looked at
-	loads  []load        // when a governor built its state from the store
 	world  *simulated.World
 	habits habits
 	calm   bool // failures have ceased
@@ -218,13 +217,7 @@ func (d *day) settle() bool {
 	return d.well
 }
 
-// load is when a governor built its state from the store, and before which
-// commit.
-type load struct {
-	at     time.Time
-	before int
-}
-
+// commits is how many there were so far.
 func (d *day) commits() int { return len(d.all) + len(d.landed) }
 
 // collect looks at the commits that took place.

@@ -108,7 +108,6 @@ func (s *disk) Load(ctx context.Context, tokensSince time.Time) (store.Contents,
 	if err := s.readable("load"); err != nil {
 		return store.Contents{}, err
 	}
-	s.life.day.loads = append(s.life.day.loads, load{at: s.life.day.clock.Now(), before: s.life.day.commits()})
 	return s.Store.Load(ctx, tokensSince)
 }
 
@@ -246,9 +245,9 @@ type habits struct {
 	hangs int           // one in so many never ends by itself; 0: none
 	fails int           // one in so many fails
 
-	// strict has every policy keep to strict order. Then what is decided does
-	// not depend on when the governor was started again.
-	strict bool
+	// contested has jobs want more than there is, of shares that own little,
+	// and policies let them take it from each other.
+	contested bool
 }
 
 func newHabits(rng *rand.Rand) habits {
@@ -258,7 +257,7 @@ func newHabits(rng *rand.Rand) habits {
 		hangs: []int{0, 10, 25}[rng.IntN(3)],
 		fails: []int{0, 4, 8}[rng.IntN(3)],
 
-		strict: rng.IntN(2) == 0,
+		contested: rng.IntN(3) == 0,
 	}
 }
 

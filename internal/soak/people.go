@@ -219,13 +219,16 @@ func (d *day) newEnvironment(name string, limits []resource.Limit) {
 func (d *day) newPolicy(name string) {
 	rng := d.people
 	p := resource.Policy{Name: name, IdleAssignment: d.idleAssignment()}
-	if rng.IntN(2) == 0 {
+	if d.habits.contested || rng.IntN(2) == 0 {
 		p.Rules = d.rules()
 	}
 	d.command("CreateSchedulingPolicy", p, never, func(ctx context.Context, g *governor.Governor) error { return g.CreatePolicy(ctx, p) })
 }
 
 func (d *day) idleAssignment() string {
+	if d.habits.contested {
+		return one(d.people, resource.IdleFairShare, resource.IdleFairShare, resource.IdleFIFO)
+	}
 	return one(d.people, resource.IdleFIFO, resource.IdleFIFO, resource.IdleFairShare)
 }
 
@@ -242,8 +245,9 @@ func (d *day) rules() resource.Rules {
 		MinRuntime:                one(rng, 0, 0, 10*time.Minute),
 		GracePeriod:               one(rng, 0, 0, time.Minute),
 	}
-	if d.habits.strict {
-		r.Queueing = resource.Strict
+	if d.habits.contested {
+		r.BorrowerPreemption = r.BorrowerPreemption || rng.IntN(2) == 0
+		r.Rebalance = r.Rebalance || rng.IntN(2) == 0
 	}
 	return r
 }
@@ -276,6 +280,10 @@ func (d *day) share(queue, name string) resource.Share {
 		Sharing:     one(rng, resource.Reserve, resource.Lend, resource.LendAndBorrow, resource.LendAndBorrow, resource.LendAndBorrow),
 		BorrowLimit: resource.Unlimited, InSharePreemption: rng.IntN(2) == 0, Weight: rng.Int64N(4),
 	}
+	if d.habits.contested && rng.IntN(4) > 0 {
+		s.Sharing, s.Weight = resource.LendAndBorrow, 1+rng.Int64N(3)
+		return s
+	}
 	if s.Sharing == resource.LendAndBorrow {
 		s.BorrowLimit = one[int64](rng, resource.Unlimited, resource.Unlimited, 0, 50, 100, 200)
 		if rng.IntN(4) == 0 {
@@ -290,6 +298,9 @@ func (d *day) share(queue, name string) resource.Share {
 
 func (d *day) quota() []resource.Limit {
 	limits := []resource.Limit{{Unit: instances[0], Max: 1 + d.people.Int64N(4)}}
+	if d.habits.contested {
+		limits[0].Max = 1 + d.people.Int64N(2)
+	}
 	if d.people.IntN(3) > 0 {
 		limits = append(limits, resource.Limit{Unit: instances[1], Max: 1 + d.people.Int64N(3)})
 	}
@@ -299,6 +310,9 @@ func (d *day) quota() []resource.Limit {
 // submit hands in a new job, or several to one share or queue.
 func (d *day) submit() {
 	to := anyOf(d.people, d.books.takers())
+	if d.habits.contested && d.people.IntN(3) > 0 {
+		to = anyOf(d.people, d.books.shares())
+	}
 	for range one(d.people, 1, 1, 2, 5) {
 		d.send(d.submission(to))
 	}

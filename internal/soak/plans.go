@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +27,7 @@ func (d *day) applyPolicy() {
 		version = plan.Version
 	}
 	if d.people.IntN(3) == 0 {
-		one(d.people, d.changeShare, d.changeEnvironment, d.changeQueue, d.changePolicy)()
+		one(d.people, d.changeShare, d.changeShare, d.changeEnvironment, d.changeQueue, d.changePolicy)()
 	}
 	stands := d.books.declared(want.Name) == upon
 	var applied governor.Plan
@@ -89,7 +90,7 @@ func (d *day) comparePlans(check string, planned, applied []governor.Change) {
 func (d *day) declaration() governor.Declaration {
 	rng := d.people
 	name := fmt.Sprintf("applied-%d", rng.IntN(2))
-	if names := inOrder(d.books.queues, func(q *resource.Queue) string { return q.Name }); names != nil && rng.IntN(5) > 0 {
+	if names := d.applicable(); len(names) > 0 && rng.IntN(4) > 0 {
 		name = one(rng, names...)
 	}
 	want := governor.Declaration{Name: name, Limits: d.capacity(), IdleAssignment: d.idleAssignment(), Rules: d.rules(), Prune: rng.IntN(3) == 0}
@@ -107,6 +108,16 @@ func (d *day) declaration() governor.Declaration {
 		want.Shares = append(want.Shares, d.share("", fmt.Sprintf("share-%d", rng.IntN(6)))) // twice now and then, and refused
 	}
 	return want
+}
+
+// applicable are the queues with quota shares; now and then, all.
+func (d *day) applicable() []string {
+	all := d.people.IntN(10) == 0
+	names := inOrder(d.books.queues, func(q *resource.Queue) string { return q.Name })
+	return slices.DeleteFunc(names, func(name string) bool {
+		p := d.books.policies[d.books.queues[name].Policy]
+		return !all && (p == nil || p.FairShare != nil)
+	})
 }
 
 // sharesChanged leaves out some shares, and changes others.

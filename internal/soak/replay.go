@@ -17,8 +17,7 @@ import (
 
 // replay tells a governor that never fails, at the times in the journal, what
 // the journal says clients commanded and the runner saw. All that follows from
-// it must follow again, line by line. Only where jobs may pass a blocked head is
-// it started again when the other was.
+// it must follow again, line by line, whenever the other was started again.
 func (d *day) replay() {
 	if !d.ok() {
 		return
@@ -27,10 +26,7 @@ func (d *day) replay() {
 	r.start()
 	digest := fnv.New64a()
 	d.events = nil
-	for i, b := range d.all {
-		if !d.habits.strict {
-			r.restart(i)
-		}
+	for _, b := range d.all {
 		if !d.ok() {
 			break
 		}
@@ -67,22 +63,6 @@ func (r *replay) stop() {
 		r.day.must(r.governor.Stop(r.day.ctx))
 		r.governor = nil
 	}
-}
-
-// restart starts the governor again if the other's state was loaded before a
-// commit, the last time if it was more than once.
-func (r *replay) restart(commit int) {
-	loads := r.day.loads
-	for len(r.day.loads) > 0 && r.day.loads[0].before <= commit {
-		r.day.loads = r.day.loads[1:]
-	}
-	n := len(loads) - len(r.day.loads)
-	if n == 0 {
-		return
-	}
-	r.stop()
-	r.clock.turn(loads[n-1].at)
-	r.start()
 }
 
 // again has happen what led to a commit, and compares the lines it led to.
