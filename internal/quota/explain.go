@@ -38,7 +38,7 @@ func (c *Cohort) Reason(id JobID, now time.Time) (r Reason, ok bool) {
 // can start as far as what is declared bounds that.
 func (c *Cohort) whyWaits(s *share, e *entry, now int64) Reason {
 	undelayed := c.undelayed(s, e, now)
-	r := c.whyBlocked(s, e.line.shape)
+	r := c.whyBlocked(s, e.line.shape, now)
 	if ahead := cmp.Or(undelayed, c.passing(s, e)); ahead != nil {
 		r = Reason{Code: Behind, Ahead: ahead.id}
 	}
@@ -116,8 +116,8 @@ func (c *Cohort) whyNominated(s *share, e *entry) Reason {
 
 // whyBlocked names the first unit that is in the way: the share's own limits
 // before the pool's.
-func (c *Cohort) whyBlocked(s *share, d *shape) Reason {
-	if n, lacks := c.reserved(s, d); lacks > 0 {
+func (c *Cohort) whyBlocked(s *share, d *shape, now int64) Reason {
+	if n, lacks := c.reserved(s, d, now/int64(time.Millisecond)); lacks > 0 {
 		return Reason{Code: Reserved, Unit: c.pools[n.unit].unit, Lacks: lacks}
 	}
 	entitled := s.within(d, (*holdings).ownLimit)

@@ -178,14 +178,14 @@ func (b burden) less(o burden) bool { return b.hi < o.hi || b.hi == o.hi && b.lo
 // reserved is how much too little a grant would leave of a unit for the
 // identifiers of its queue that use nothing yet; nothing, if it goes to one of
 // them. The unit is the first by name.
-func (c *Cohort) reserved(s *share, d *shape) (n need, lacks int64) {
+func (c *Cohort) reserved(s *share, d *shape, now int64) (n need, lacks int64) {
 	f := s.def.Fair
-	if f == nil || f.Reservation == 0 || !s.active(c.nowMillis) {
+	if f == nil || f.Reservation == 0 || !s.active(now) {
 		return need{}, 0
 	}
 	active := 0
 	for _, o := range c.fair {
-		if o.def.Fair.Queue == f.Queue && o.active(c.nowMillis) {
+		if o.def.Fair.Queue == f.Queue && o.active(now) {
 			active++
 		}
 	}
@@ -200,7 +200,13 @@ func (c *Cohort) reserved(s *share, d *shape) (n need, lacks int64) {
 }
 
 // active reports whether the share holds something, or used something lately.
-func (s *share) active(now int64) bool { return s.inUse() > 0 || s.record.weighted(now) > 0 }
+func (s *share) active(now int64) bool {
+	r := s.record
+	if r.since != now {
+		r = r.settled(now)
+	}
+	return s.inUse() > 0 || r.weighted(now) > 0
+}
 
 // reserve is capacity·(percent/100)^active, each step rounded down to a
 // millionth.

@@ -67,7 +67,7 @@ func (v victim) cheaper(w victim) bool {
 // reclaims what others borrow.
 func (p *pass) planEntitled(s *share, front *entry) (_ plan, ok, hopeful bool) {
 	d := front.line.shape
-	if _, lacks := p.reserved(s, d); lacks > 0 {
+	if _, lacks := p.reserved(s, d, p.nowMillis); lacks > 0 {
 		p.lookAgainAt((s.record.latest + 1) * s.record.width * int64(time.Millisecond))
 		p.withheld = append(p.withheld, s)
 		return plan{}, false, true

@@ -225,9 +225,6 @@ func (d *day) answers(g *governor.Governor) string {
 			continue
 		}
 		why, err := g.Why(d.ctx, j.id)
-		if d.books.ages(j.lane) {
-			why.Reason, why.Sentence = nil, ""
-		}
 		put("job "+j.id, why, err)
 	}
 	text, err := json.MarshalIndent(all, "", " ")
@@ -242,12 +239,4 @@ func ids(front []governor.Front) []string {
 		ids = append(ids, f.Job.ID)
 	}
 	return ids
-}
-
-// ages reports whether what a job waits for depends on when it was last looked
-// at: who passes a blocked head may do so only for so long, and what is reserved
-// depends on who used something lately.
-func (b *books) ages(l *lane) bool {
-	p := b.policies[l.queue.Policy]
-	return p != nil && (p.Rules.Queueing == resource.Backfill || p.FairShare != nil && p.FairShare.Reservation > 0)
 }
