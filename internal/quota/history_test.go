@@ -65,7 +65,7 @@ type history struct {
 
 	// outranked is, for I8, whom a waiting job was preempted for, since
 	// quotas, priorities and capacity last changed.
-	outranked map[quota.JobID]quota.JobID
+	outranked map[quota.JobID]*outranking
 }
 
 // call is a call that changes a cohort, or a pass.
@@ -79,7 +79,7 @@ func newHistory(t *rapid.T, queueing quota.Queueing) *history {
 	h := &history{
 		T: t, fast: quota.NewCohort(policy), plain: newPlain(policy), policy: policy, now: epoch, next: 1,
 		units:     []quota.Unit{"a", "b", "c"}[:rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "units")],
-		outranked: map[quota.JobID]quota.JobID{},
+		outranked: map[quota.JobID]*outranking{},
 	}
 	h.Logf("policy %+v", policy)
 	for i := range rapid.SampledFrom([]int{1, 2, 3, 3, 4}).Draw(t, "shares") {
@@ -194,18 +194,33 @@ func sameReason(a, b quota.Reason) bool {
 // counts, too, those of the shares it chose from that hold none of what is short.
 var sameCandidates = cmpopts.IgnoreFields(quota.Decision{}, "Candidates")
 
-// checkPingPong is I8: if a preempted b, b does not preempt a.
+// checkPingPong is I8: if a preempted b, b does not preempt a. That a's share
+// has borrowed since, be it for a, counts as a change in between: it put a at
+// risk itself. That borrowers do not go back and forth for ever is for
+// comeToRest to see.
 func (h *history) checkPingPong(decisions []quota.Decision) error {
 	for _, d := range decisions {
-		if d.Kind != quota.Preempt {
-			continue
+		switch {
+		case d.Kind == quota.Grant && d.Ground == quota.Borrow:
+			for _, o := range h.outranked {
+				o.exposed = o.exposed || o.share == d.Share
+			}
+		case d.Kind == quota.Preempt:
+			if o := h.outranked[d.For]; o != nil && o.by == d.Job && !o.exposed {
+				return fmt.Errorf("I8 broken: job %d was preempted for job %d, and now preempts it", d.For, d.Job)
+			}
+			h.outranked[d.Job] = &outranking{by: d.For, share: d.ForShare}
 		}
-		if by, ok := h.outranked[d.For]; ok && by == d.Job {
-			return fmt.Errorf("I8 broken: job %d was preempted for job %d, and now preempts it", d.For, d.Job)
-		}
-		h.outranked[d.Job] = d.For
 	}
 	return nil
+}
+
+// outranking is whom a job was preempted for and why, and whether that one was
+// put at risk since.
+type outranking struct {
+	by      quota.JobID
+	share   string
+	exposed bool
 }
 
 // compareViews is, among others, I9: both have the same jobs waiting and

@@ -258,6 +258,9 @@ func (b *books) tell(j *entry, s stop) error {
 	if !j.status.Holds() {
 		return breaks("only who holds capacity is told to stop", "job %s is %s", j.id, j.status)
 	}
+	if s.cause != job.Preempted {
+		b.changes++ // what it holds is on its way back, for anybody
+	}
 	if j.stop != nil && finality(s.cause) <= finality(j.stop.cause) {
 		return nil
 	}
