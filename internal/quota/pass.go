@@ -34,8 +34,8 @@ const (
 // applies its decisions to the cohort: what it grants is held from now on, what
 // it preempts is stopping. After every grant and preemption all heads are
 // candidates again and all claims are derived anew, so a second pass at once
-// decides nothing more. Who is granted something and would lose it to another in
-// the same pass is not told of either, unless jobs would take it from each other
+// decides nothing more. Who is granted something and would lose it to the next
+// that preempts is not told of either, unless jobs would take it from each other
 // in turn. Among the entitled, and among those that borrow, first come the heads
 // of shares that jobs stop for: what was taken back for them is theirs to claim.
 // Park decisions come last, in order of share name.
@@ -61,6 +61,7 @@ type pass struct {
 	*Cohort
 	now       int64
 	decisions []Decision
+	preempted int                // how many decisions there were when somebody was last told to stop
 	annulled  map[annulment]bool // grants taken back before they were told
 }
 
@@ -515,12 +516,14 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 		})
 		p.stop(v.job, Preemption{Ground: v.ground, For: front.id, ForShare: s.def.Name})
 	}
+	p.preempted = len(p.decisions)
 }
 
-// isFresh reports whether the job was granted in this pass.
+// isFresh reports whether the job was granted in this pass, and nobody was told
+// to stop since: that may have depended on what its share uses.
 func (p *pass) isFresh(e *entry) bool {
 	at := int(e.held.granted) - 1
-	return at >= 0 && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id
+	return at >= p.preempted && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id
 }
 
 // annulAny takes back what victims were granted in this pass, and reports

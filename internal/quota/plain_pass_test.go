@@ -544,6 +544,7 @@ func (p *plain) apply(d quota.Decision) {
 		p.annulled[annulment{j.ID, d.For}] = true
 		p.promise(d.ForShare, d.For)
 	case quota.Preempt:
+		clear(p.granted)
 		j.holding.Stopping = &quota.Preemption{Ground: d.Ground, For: d.For, ForShare: d.ForShare}
 	case quota.Park:
 		j.parked = d.Reason.Text

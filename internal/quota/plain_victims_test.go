@@ -398,7 +398,8 @@ func newestFirst(victims []victim) []quota.JobID {
 	return ids
 }
 
-// annul takes back what victims were granted in this pass.
+// annul takes back what victims were granted in this pass, since anybody was told
+// to stop: that may have depended on what their shares use.
 func (p *plain) annul(j *plainJob, victims []victim) (decisions []quota.Decision) {
 	for _, v := range victims {
 		if p.granted[v.ID] && !p.annulled[annulment{v.ID, j.ID}] {
