@@ -76,6 +76,7 @@ type share struct {
 	burden  burden            // weighted recent use of a fair share, in stageEntitled
 	record  *record           // of a fair share; nil: it is none
 	worth   worth             // after its front's grant, in stageBorrow
+	late    bool              // its blocked jobs are candidates of the steps that preempt for more than a quota
 	tried   bool              // its front was tried in vain in an earlier step
 	next    *entry            // the candidate: its front, or the first job that it is owed to
 	settled bool              // what is on its way back was not enough for whom it is owed to

@@ -238,7 +238,22 @@ func (s *share) reopen() {
 		}
 	}
 	s.skipped = s.skipped[:0]
-	s.shut, s.behind, s.next, s.wants, s.tried = s.shut[:0], nil, nil, false, false
+	s.shut, s.behind, s.next, s.wants, s.tried, s.late = s.shut[:0], nil, nil, false, false, false
+}
+
+// reconsider has those looked at again, in the later steps, that were found
+// blocked in the earlier ones, and reports whether there are any.
+func (s *share) reconsider() bool {
+	s.late = true
+	s.shut = slices.DeleteFunc(s.shut, func(l *line) bool {
+		if l.never || l.later {
+			return false
+		}
+		l.open()
+		s.open.push(l)
+		return true
+	})
+	return s.open.len() > 0
 }
 
 func (l *line) open() { l.shut, l.never, l.later, l.short = false, false, false, nil }

@@ -168,8 +168,9 @@ func (p *pass) review() {
 			return slices.ContainsFunc(p.moved, func(u int) bool { return d.of(u) > 0 })
 		}
 		p.touchBlocked(func(s *share) bool {
-			return s.tried && wants(s.next.line.shape) ||
-				slices.ContainsFunc(s.shut, func(l *line) bool { return wants(l.shape) })
+			tried := func(l *line) bool { return wants(l.shape) }
+			return s.tried && wants(s.next.line.shape) || slices.ContainsFunc(s.shut, tried) ||
+				s.late && slices.ContainsFunc(s.open.items, tried)
 		})
 		for _, u := range p.moved {
 			p.pools[u].forget()
@@ -195,6 +196,8 @@ func (c *Cohort) lineUp(s *share) {
 	for {
 		front := s.front()
 		switch {
+		case front == nil && !s.late && c.hasLateSteps(s) && s.reconsider():
+			continue
 		case front == nil:
 			c.rest(s)
 		case c.neverFits(s, front.line.shape).Text != "":
@@ -215,7 +218,8 @@ func (c *Cohort) lineUp(s *share) {
 // that it may take.
 func (c *Cohort) enter(s *share, front *entry, from stage) {
 	s.next = front
-	for step := from; step <= lastStep; step++ {
+	first, last := c.stepsOf(s)
+	for step := max(from, first); step <= last; step++ {
 		if c.mayTake(s, front, step) {
 			s.stage = step
 			c.steps[step].push(s)
@@ -223,6 +227,25 @@ func (c *Cohort) enter(s *share, front *entry, from stage) {
 		}
 	}
 	c.block(s, false)
+}
+
+// stepsOf are the first and the last step that the share's jobs are candidates
+// of. Where others may pass a blocked job, all of a share are looked at for its own
+// quota and for what is idle before any preempts for more than that: so whoever
+// is entitled goes before those that borrow, also behind a blocked job.
+func (c *Cohort) stepsOf(s *share) (first, last stage) {
+	switch {
+	case c.policy.Queueing == Strict:
+		return firstStep, lastStep
+	case s.late:
+		return stageInShare, lastStep
+	}
+	return firstStep, stageBorrow
+}
+
+// hasLateSteps reports whether blocked jobs of the share are candidates again.
+func (c *Cohort) hasLateSteps(s *share) bool {
+	return c.policy.Queueing != Strict && (s.def.InSharePreemption || c.policy.BorrowerPreemption || c.policy.Rebalance)
 }
 
 // mayTake reports whether the front could start in a step at all, and notes
@@ -360,7 +383,7 @@ func (c *Cohort) borrowsFirst(a, b *share) bool {
 func (p *pass) try(s *share) {
 	step, front := s.stage, s.next
 	p.unstage(s)
-	if s.behind != nil && p.policy.Queueing == Backfill {
+	if s.behind != nil && s.behind != front && p.policy.Queueing == Backfill {
 		if ok, longest := p.mayBackfill(p.now, s.behind, front); !ok {
 			p.passOver(s, longest)
 			return
@@ -430,6 +453,7 @@ func (p *pass) carryOut(s *share, front *entry, plan plan) {
 
 // nominate lets the front claim what stopping jobs will give back.
 func (p *pass) nominate(s *share, front *entry, plan plan) {
+	p.watchTime(s, front)
 	s.leave(front)
 	front.nominated = true
 	if len(s.nominated) == 0 {
@@ -448,6 +472,18 @@ func (p *pass) nominate(s *share, front *entry, plan plan) {
 		s.stage = stageNominated
 	case s.stage != stageDirty:
 		p.lineUp(s)
+	}
+}
+
+// watchTime has it looked at again when a job that is nominated, and passes a
+// blocked one because it ends before that can start, would end too late.
+func (p *pass) watchTime(s *share, front *entry) {
+	if p.policy.Queueing != Backfill || s.behind == nil || s.behind == front || front.maxRuntime == 0 {
+		return
+	}
+	_, at, ok := p.outlook(p.now, s, s.behind.line.shape, nil)
+	if tooLate := at - front.maxRuntime + 1; ok && tooLate > p.now {
+		p.lookAgainAt(tooLate)
 	}
 }
 
@@ -680,7 +716,7 @@ func (c *Cohort) touchBlocked(which func(*share) bool) {
 	}
 	for step := firstStep + 1; step <= lastStep; step++ {
 		for _, s := range slices.Clone(c.steps[step].items) {
-			if (s.tried || len(s.shut) > 0) && which(s) {
+			if (s.tried || s.late || len(s.shut) > 0) && which(s) {
 				c.touch(s)
 			}
 		}

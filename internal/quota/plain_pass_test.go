@@ -77,6 +77,7 @@ type turn struct {
 	blocked   map[string]bool      // demands that fit in no step: nobody who wants that is tried again
 	behind    *plainJob            // its first blocked job
 	delaying  map[quota.JobID]bool // who could delay that
+	late      bool                 // its blocked jobs are candidates again, of the steps after lendIdle
 	settled   bool                 // what is on its way was not enough for whom it is for
 }
 
@@ -103,7 +104,7 @@ func (p *plain) look() []quota.Decision {
 // lineUpAll begins with every share from its first job again.
 func (p *plain) lineUpAll() {
 	for name, t := range p.turns {
-		t.blocked, t.behind, t.delaying = map[string]bool{}, nil, map[quota.JobID]bool{}
+		t.blocked, t.behind, t.delaying, t.late = map[string]bool{}, nil, map[quota.JobID]bool{}, false
 		p.lineUp(name)
 	}
 }
@@ -125,6 +126,10 @@ func (p *plain) lineUp(share string) {
 		if p.policy.Queueing == quota.Strict {
 			return
 		}
+	}
+	if !t.late {
+		t.late, t.blocked = true, map[string]bool{}
+		p.lineUp(share)
 	}
 }
 
@@ -155,6 +160,10 @@ func (p *plain) lineUpPromised(share string) bool {
 func (p *plain) enter(share string, from step) {
 	t := p.turns[share]
 	for t.step = from; t.step < noStep; t.step++ {
+		early := t.step <= lendIdle
+		if p.policy.Queueing != quota.Strict && early == t.late {
+			continue // all of a share are tried in the early steps first
+		}
 		if p.mayTake(t.candidate, t.step) {
 			return
 		}
@@ -201,7 +210,7 @@ func (p *plain) next() (share string, ok bool) {
 func (p *plain) try(share string) []quota.Decision {
 	t := p.turns[share]
 	j := t.candidate
-	if p.policy.Queueing == quota.Backfill && t.behind != nil && !p.mayBackfill(t.behind, j) {
+	if p.policy.Queueing == quota.Backfill && t.behind != nil && t.behind != j && !p.mayBackfill(t.behind, j) {
 		for _, like := range p.line(share) { // at once with all of its shape that last too long
 			if like.shape == j.shape && !p.mayBackfill(t.behind, like) {
 				t.delaying[like.ID] = true

@@ -207,6 +207,9 @@ func (p *plain) Wake() (at time.Time, ok bool) {
 		if _, lacks := p.reservedFor(j); j.holding == nil && lacks > 0 {
 			instants = append(instants, p.whenForgotten(j.Share))
 		}
+		if at, ok := p.claimLapses(j); ok {
+			instants = append(instants, at)
+		}
 		switch {
 		case j.holding == nil && j.NotBefore.After(p.now):
 			instants = append(instants, j.NotBefore)
@@ -221,6 +224,17 @@ func (p *plain) Wake() (at time.Time, ok bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// claimLapses is when a nominated job may no longer pass its share's blocked one,
+// since it would end too late.
+func (p *plain) claimLapses(j *plainJob) (at time.Time, ok bool) {
+	t := p.turns[j.Share]
+	if !p.claimed(j) || p.policy.Queueing != quota.Backfill || t.behind == nil || t.behind == j || j.MaxRuntime == 0 {
+		return time.Time{}, false
+	}
+	_, at, ok = p.outlook(t.behind)
+	return at.Add(-j.MaxRuntime).Add(1), ok && at.Add(-j.MaxRuntime).After(p.now)
 }
 
 func (p *plain) wouldDecide(at time.Time) bool { return len(p.clone().Pass(at)) > 0 }
