@@ -66,9 +66,10 @@ type share struct {
 	skipped   []*line       // open lines whose first was passed over
 	nominated []*nomination // jobs whose claims stand
 	holders   []*entry
-	roll      roll // of the holders that are not stopping
-	resting   int  // jobs in backoff
-	owed      owed // for whom jobs stop, or have just stopped
+	latest    *entry // of the holders, who was granted last
+	roll      roll   // of the holders that are not stopping
+	resting   int    // jobs in backoff
+	owed      owed   // for whom jobs stop, or have just stopped
 
 	stage   stage
 	at      int               // in the stage's heap or slice

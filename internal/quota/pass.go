@@ -555,11 +555,12 @@ func (p *pass) preempt(plan plan, s *share, front *entry) {
 	p.preempted = len(p.decisions)
 }
 
-// isFresh reports whether the job was granted in this pass, and nobody was told
-// to stop since: that may have depended on what its share uses.
+// isFresh reports whether the job was granted in this pass, as the last of its
+// share, and nobody was told to stop since: that may have depended on what its
+// share uses.
 func (p *pass) isFresh(e *entry) bool {
 	at := int(e.held.granted) - 1
-	return at >= p.preempted && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id
+	return e.share().latest == e && at >= p.preempted && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id
 }
 
 // annulAny takes back what victims were granted in this pass, and reports
@@ -602,7 +603,7 @@ func (p *pass) grant(s *share, front *entry, ground Ground) {
 	if s.settleUse(); s.record != nil {
 		p.touchThe(&p.withheld) // the more use something, the less is reserved for those that do not
 	}
-	front.held.granted = int32(len(p.decisions) + 1)
+	s.latest, front.held.granted = front, int32(len(p.decisions)+1)
 	p.decisions = append(p.decisions, Decision{
 		Kind: Grant, Job: front.id, Share: s.def.Name, Ground: ground,
 		Borrowed: p.borrowed(s, front.line.shape),

@@ -543,6 +543,7 @@ func (p *plain) apply(d quota.Decision) {
 	switch d.Kind {
 	case quota.Grant:
 		j.holding = &quota.Holding{Since: p.now}
+		maps.DeleteFunc(p.granted, func(id quota.JobID, _ bool) bool { return p.jobs[id].Share == j.Share })
 		p.granted[j.ID] = true
 		delete(p.givenBack[j.Share], j.ID)
 		if p.policy.Queueing == quota.Strict {

@@ -27,7 +27,7 @@ type plain struct {
 	use       map[string]*use // by fair share
 
 	now      time.Time                    // of the last pass
-	granted  map[quota.JobID]bool         // in it, since anybody was told to stop
+	granted  map[quota.JobID]bool         // in it, as the last of its share, since anybody was told to stop
 	annulled map[annulment]bool           // grants that were taken back in it
 	broken   error                        // what it broke
 	claims   map[quota.JobID]claim        // the nominated jobs of the last pass
