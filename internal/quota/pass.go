@@ -433,11 +433,10 @@ func (p *pass) planOwed(s *share, front *entry) (plan, bool) {
 
 // carryOut preempts the plan's victims, or grants the front its demand if that
 // is covered now; otherwise the front is nominated, and claims it. Victims that
-// were granted in this pass only do not start, and the front is looked at again:
-// without them the others may not be over their quota.
+// were all granted in this pass only do not start.
 func (p *pass) carryOut(s *share, front *entry, plan plan) {
 	switch {
-	case p.annulAny(plan.victims, front):
+	case p.annulAll(plan.victims, front):
 		p.promise(s, front.id)
 	case len(plan.victims) > 0:
 		p.preempt(plan, s, front)
@@ -563,17 +562,18 @@ func (p *pass) isFresh(e *entry) bool {
 	return e.share().latest == e && at >= p.preempted && at < len(p.decisions) && p.decisions[at].Kind == Grant && p.decisions[at].Job == e.id
 }
 
-// annulAny takes back what victims were granted in this pass, and reports
-// whether there was any.
-func (p *pass) annulAny(victims []victim, taker *entry) bool {
-	found := false
+// annulAll takes back what victims were granted, if that is true of all of them,
+// and reports whether it is.
+func (p *pass) annulAll(victims []victim, taker *entry) bool {
 	for _, v := range victims {
-		if p.isFresh(v.job) && !p.annulled[annulment{v.job, taker}] {
-			p.annul(v.job, taker)
-			found = true
+		if !p.isFresh(v.job) || p.annulled[annulment{v.job, taker}] {
+			return false
 		}
 	}
-	return found
+	for _, v := range victims {
+		p.annul(v.job, taker)
+	}
+	return len(victims) > 0
 }
 
 // annul takes back a grant of this pass: the job never started, and waits as

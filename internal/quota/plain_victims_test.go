@@ -399,14 +399,18 @@ func newestFirst(victims []victim) []quota.JobID {
 }
 
 // annul takes back what victims were granted in this pass, since anybody was told
-// to stop: that may have depended on what their shares use.
+// to stop, if that is true of all of them: others may depend on what their shares
+// use.
 func (p *plain) annul(j *plainJob, victims []victim) (decisions []quota.Decision) {
 	for _, v := range victims {
-		if p.granted[v.ID] && !p.annulled[annulment{v.ID, j.ID}] {
-			d := quota.Decision{Kind: annul, Job: v.ID, For: j.ID, ForShare: j.Share}
-			p.apply(d)
-			decisions = append(decisions, d)
+		if !p.granted[v.ID] || p.annulled[annulment{v.ID, j.ID}] {
+			return nil
 		}
+	}
+	for _, v := range victims {
+		d := quota.Decision{Kind: annul, Job: v.ID, For: j.ID, ForShare: j.Share}
+		p.apply(d)
+		decisions = append(decisions, d)
 	}
 	return decisions
 }
