@@ -115,17 +115,18 @@ func (t *trial) fits(s *share, d *shape) bool {
 // one: all before it, where nothing passes the head; otherwise those that want as
 // much, and the blocked job that it must not delay, if any.
 func (c *Cohort) startFirst(e, undelayed *entry) []*entry {
+	ahead := e.line.aheadOf
 	if c.policy.Queueing == Strict {
-		return e.share().aheadOf(e)
+		ahead = e.share().aheadOf
 	}
-	first := e.line.aheadOf(e)
+	first := slices.SortedFunc(slices.Values(ahead(e)), byAhead)
 	if undelayed != nil && undelayed.line != e.line {
 		return slices.Insert(first, 0, undelayed)
 	}
 	return first
 }
 
-// aheadOf returns, in order, the jobs of the share that go before one.
+// aheadOf returns the jobs of the share that go before one, in any order.
 func (s *share) aheadOf(e *entry) []*entry {
 	var ahead []*entry
 	for _, n := range s.nominated {
@@ -134,11 +135,10 @@ func (s *share) aheadOf(e *entry) []*entry {
 		}
 	}
 	s.waitingLines(func(l *line) { ahead = append(ahead, l.aheadOf(e)...) })
-	slices.SortFunc(ahead, byAhead)
 	return ahead
 }
 
-// aheadOf returns, in order, the jobs of the line that go before one.
+// aheadOf returns the jobs of the line that go before one, in any order.
 func (l *line) aheadOf(e *entry) []*entry {
 	var ahead []*entry
 	for _, o := range l.jobs.items {
@@ -146,7 +146,6 @@ func (l *line) aheadOf(e *entry) []*entry {
 			ahead = append(ahead, o)
 		}
 	}
-	slices.SortFunc(ahead, byAhead)
 	return ahead
 }
 
